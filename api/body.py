@@ -1,0 +1,121 @@
+"""Request bodies: read within a limit, decompressed within it too, decoded as strict JSON.
+
+BodyError
+├── TooLarge       the body is over the limit (413)
+├── BadEncoding    an unknown Content-Encoding (415), or one that does not decode (400)
+└── BadJson        not JSON, or nested too deeply (422)
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import zstandard
+from starlette.requests import Request
+
+MAX_DEPTH = 100
+"""Deepest nesting of arrays and objects that a body may have."""
+
+
+class BodyError(Exception):
+    """Base of what can be wrong with a body; `status` is the HTTP status that says so."""
+
+    status = 400
+
+
+class TooLarge(BodyError):
+    """The body is larger than the server takes."""
+
+    status = 413
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the body is larger than {limit} bytes (CANVASS_MAX_BODY_BYTES)")
+
+
+class BadEncoding(BodyError):
+    """The body's Content-Encoding is not served, or its bytes are not of that encoding."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class BadJson(BodyError):
+    """The body is not JSON by RFC 8259, or nested more deeply than the server takes."""
+
+    status = 422
+
+
+async def read_json(request: Request, limit: int) -> Any:
+    """The decoded JSON of a request's body of at most `limit` bytes, compressed or not.
+
+    Raises a BodyError.
+    """
+    content = _decompressed(await _content(request, limit), request.headers.get("content-encoding"), limit)
+    try:
+        value = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise BadJson(f"the body is not JSON: {error}") from error
+    if content.count(b"[") + content.count(b"{") > MAX_DEPTH and _depth_over(value, MAX_DEPTH):
+        raise BadJson(f"the body is nested more than {MAX_DEPTH} deep")
+    return value
+
+
+async def _content(request: Request, limit: int) -> bytes:
+    content = bytearray()
+    async for piece in request.stream():
+        content += piece
+        if len(content) > limit:
+            raise TooLarge(limit)
+    return bytes(content)
+
+
+def _decompressed(content: bytes, encoding: str | None, limit: int) -> bytes:
+    name = (encoding or "identity").strip().lower()
+    if name not in _DECODERS:
+        raise BadEncoding(f"Content-Encoding {name!r} is not served; {', '.join(_DECODERS)} are", 415)
+    try:
+        plain = _DECODERS[name](content, limit + 1)
+    except (zlib.error, zstandard.ZstdError, EOFError) as error:
+        raise BadEncoding(f"the body is not {name}: {error}") from error
+    if len(plain) > limit:
+        raise TooLarge(limit)
+    return plain
+
+
+def _gunzip(content: bytes, most: int) -> bytes:
+    decoder = zlib.decompressobj(wbits=31)
+    plain = decoder.decompress(content, most)
+    if not decoder.eof and len(plain) < most:
+        raise EOFError("the stream ends early")
+    return plain
+
+
+def _unzstd(content: bytes, most: int) -> bytes:
+    with zstandard.ZstdDecompressor().stream_reader(content) as reader:
+        return reader.read(most)
+
+
+_DECODERS: dict[str, Callable[[bytes, int], bytes]] = {
+    "identity": lambda content, most: content,
+    "gzip": _gunzip,
+    "zstd": _unzstd,
+}
+
+
+def _depth_over(value: Any, limit: int) -> bool:
+    """Whether a decoded value nests deeper than `limit`; level by level, so that depth costs no stack."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [
+            child
+            for node in level
+            if isinstance(node, dict | list)
+            for child in (node.values() if isinstance(node, dict) else node)
+        ]
+        if not level:
+            return False
+    return True

@@ -1,0 +1,1 @@
+"""Front doors: one module per public API shape, each a router."""

@@ -1,0 +1,128 @@
+"""The decision service: what every front door calls, whatever its dialect."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import dataclass
+from time import time
+from typing import Any
+
+import structlog
+from kombu.exceptions import OperationalError
+
+from api.settings import ApiSettings
+from api.waiting import Waiting
+from planner.decision import Decision
+from planner.plan import make_plan
+from planner.reads import Wave
+from planner.vocabulary import Vocabulary
+from planner.waves import first_wave
+from workers.dispatch import Dispatcher
+from workers.presence import pool_view
+from workers.store import Outcome, Store, StoreError
+
+LONG_STATE = 20_000
+"""Characters of state from which on planning leaves the event loop for a thread."""
+
+WATCH_POOL_EVERY_S = 1.0
+
+log = structlog.get_logger()
+
+
+class Unavailable(Exception):
+    """The decision could not be accepted: the store or the queue cannot be reached. It may be sent again."""
+
+
+class UnknownModel(Exception):
+    """No engine serves the model by this name, and it is no alias."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A decision on its way: its id, and its outcome when it came within the wait."""
+
+    id: str
+    outcome: Outcome | None
+
+
+class Service:
+    """Accepts decisions and waits for their outcomes."""
+
+    def __init__(
+        self,
+        settings: ApiSettings,
+        store: Store,
+        dispatcher: Dispatcher,
+        waiting: Waiting,
+        vocabulary: Vocabulary,
+    ) -> None:
+        self.settings = settings
+        self._store = store
+        self._dispatcher = dispatcher
+        self._waiting = waiting
+        self._vocabulary = vocabulary
+        self.engines: list[dict[str, Any]] = []
+
+    async def decide(self, decision: Decision, wait_s: float) -> Accepted:
+        """Plan, store and publish a decision, and wait up to `wait_s` seconds for its outcome.
+
+        It is stored first and published second, so that what was accepted cannot be lost. Raises
+        Invalid (TooLong among them), UnknownModel, or Unavailable.
+        """
+        await self._check_model(decision.model)
+        wave = await self._first_wave(decision)
+        id = f"dec_{uuid.uuid4().hex}"
+        self._waiting.expect(id)
+        try:
+            await self._store.save(id, decision, wave, self._waiting.channel, time())
+            await self._dispatcher.publish(id, 0, wave)
+        except (StoreError, OperationalError) as error:
+            self._waiting.forget(id)
+            raise Unavailable(str(error)) from error
+        return Accepted(id, await self._waiting.wait(id, wait_s))
+
+    async def ready(self) -> dict[str, bool]:
+        """Whether the store answers, and whether a worker has an engine in."""
+        try:
+            await self.look_at_pool()
+        except StoreError:
+            return {"store": False, "engine": False}
+        return {"store": True, "engine": any(engine["joined"] for engine in self.engines)}
+
+    async def look_at_pool(self) -> None:
+        """See the pool as the workers see it now."""
+        self.engines = await pool_view(self._store)
+
+    async def watch_pool(self) -> None:
+        """Keep the view of the pool fresh, for ever."""
+        while True:
+            try:
+                await self.look_at_pool()
+            except StoreError as error:
+                log.warning("cannot see the pool", reason=str(error))
+            await asyncio.sleep(WATCH_POOL_EVERY_S)
+
+    def served_models(self) -> dict[str, int]:
+        """The served models' names, each with the time its engine gives for it (seconds since 1970)."""
+        return {engine["model"]: engine["created"] or 0 for engine in self.engines if engine["joined"]}
+
+    async def _check_model(self, name: str) -> None:
+        if name in self.settings.aliases or name in self.served_models():
+            return
+        try:
+            await self.look_at_pool()
+        except StoreError as error:
+            raise Unavailable(str(error)) from error
+        served = self.served_models()
+        if not served:
+            raise Unavailable("no engine is in, so no model is served now")
+        if name not in served:
+            known = ", ".join(map(repr, (*self.settings.aliases, *served)))
+            raise UnknownModel(f"there is no model {name!r}; there are {known}")
+
+    async def _first_wave(self, decision: Decision) -> Wave:
+        def plan() -> Wave:
+            return first_wave(make_plan(decision, self._vocabulary))
+
+        return plan() if len(decision.text) < LONG_STATE else await asyncio.to_thread(plan)

@@ -1,0 +1,28 @@
+"""Settings of the API's floor: the workers' settings, and how the front doors behave."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from workers.settings import Settings
+
+
+class ApiSettings(Settings):
+    """What an API process needs to know; environment variables that begin with `CANVASS_`."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8011, ge=0, le=65535, description="Port to listen on.")
+    sync_limit_s: float = Field(
+        9,
+        gt=0,
+        description="Seconds that a request without preference waits; the official SDK gives up at 10.",
+    )
+    model_aliases: str = Field(
+        "jev-latest", description="Names accepted beside the served model's own, comma-separated."
+    )
+    max_body_bytes: int = Field(16 * 2**20, ge=1024, description="Largest request body, decoded, in bytes.")
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The accepted aliases."""
+        return tuple(name.strip() for name in self.model_aliases.split(",") if name.strip())

@@ -1,0 +1,52 @@
+"""CPU time of processes, and a server of our own to measure against."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import psutil
+
+from client.ports import free_port
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """User and system time that processes have used so far, their children included."""
+    total = 0.0
+    for pid in pids:
+        process = psutil.Process(pid)
+        for one in (process, *process.children(recursive=True)):
+            times = one.cpu_times()
+            total += times.user + times.system
+    return total
+
+
+@contextmanager
+def noop_server() -> Iterator[tuple[str, int]]:
+    """The URL and process id of a running `bench.noop`."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/"
+    process = subprocess.Popen([sys.executable, "-m", "bench.noop", str(port)])
+    try:
+        _wait_for(url, process)
+        yield url, process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], timeout_s: float = 30) -> None:
+    end = time.monotonic() + timeout_s
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            urllib.request.urlopen(urllib.request.Request(url, data=b"{}"), timeout=1).close()
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+        else:
+            return
+    raise RuntimeError("the no-op server did not start")

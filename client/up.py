@@ -1,0 +1,77 @@
+"""`canvass up`: a stack in the foreground, until it is told to stop or a child ends by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from client.errors import StopRequested
+from client.stack import Stack
+
+_CHECK_S = 0.2
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# What `canvass up` decides by its options, so what the environment says of it has been heard already.
+_DECIDED = ("CANVASS_REDIS_URL", "CANVASS_ENGINES", "CANVASS_HOST", "CANVASS_PORT")
+
+
+def default_data() -> Path:
+    """The per-user folder of Redis's data and the logs."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "canvass"
+
+
+def passed_settings(environment: Mapping[str, str], *, stand_in: bool) -> dict[str, str]:
+    """The settings of the environment that API and workers get. A stand-in has a tokenizer of its own."""
+    decided = (*_DECIDED, "CANVASS_TOKENIZER") if stand_in else _DECIDED
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith("CANVASS_") and name not in decided
+    }
+
+
+@contextmanager
+def stop_signals(stopping: threading.Event, stack: Stack) -> Iterator[None]:
+    """Turn Ctrl-C, SIGTERM and SIGHUP into the event; a second one ends the children at once."""
+
+    def asked(number: int, frame: FrameType | None) -> None:
+        if stopping.is_set():
+            stack.strike()
+        stopping.set()
+
+    before = {number: signal.signal(number, asked) for number in _STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def stay_up(stack: Stack, stopping: threading.Event, console: Console, *, quiet: bool) -> None:
+    """Start the stack, say when it is ready, and hold it. Raises `StackError` when it does not stay up."""
+    try:
+        with stop_signals(stopping, stack), stack:
+            _greet(stack, console, quiet=quiet)
+            while True:
+                stack.check()
+                stopping.wait(_CHECK_S)
+    except StopRequested:
+        if not quiet:
+            console.print("Stopped.")
+
+
+def _greet(stack: Stack, console: Console, *, quiet: bool) -> None:
+    kind = "stand-in engine" if stack.uses_stand_in else "engine"
+    console.print(f"Canvass is ready: {stack.url}", soft_wrap=True)
+    if not quiet:
+        console.print(f"Model        {', '.join(stack.models) or 'unnamed'} ({kind})", soft_wrap=True)
+        console.print(f"Logs         {stack.logs}", soft_wrap=True)
+        console.print(f"Try          canvass ask FILE.json --url {stack.url}", soft_wrap=True)
+        console.print("Ctrl-C ends all of it.")

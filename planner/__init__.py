@@ -1,0 +1,1 @@
+"""The planner: decisions become waves of reads, and results become answers. Pure."""

@@ -1,0 +1,128 @@
+"""Answers: draws folded into one reading per question, and the figures made from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from planner.formats import Distribution
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What all draws of one question say together.
+
+    `probabilities` is the mean over draws, aligned with the question's alternatives; `stderr` the
+    standard error of each mean (zero for one draw); `agreement` the share of draws whose best
+    alternative is the mean's; `entropy` that of the mean, in nats; `label_mass` the mean mass the
+    labels held in the whole vocabulary; `is_label` whether every draw's top pick was a label.
+    """
+
+    probabilities: tuple[float, ...]
+    stderr: tuple[float, ...]
+    agreement: float
+    entropy: float
+    label_mass: float
+    is_label: bool
+    draws: int
+
+    @property
+    def best(self) -> int:
+        """The index of the most probable alternative, the first of equals."""
+        return argmax(self.probabilities)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTrace:
+    """One read as it ran. `ms` is the engine's wall time; waves and stages count from zero."""
+
+    id: str
+    wave: int
+    stage: int
+    questions: tuple[str, ...]
+    draw: int
+    seed: int
+    engine: str
+    ms: float
+    attempts: int
+    prompt_tokens: int
+    cached_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """A decision answered: a reading per asked question, why the others were skipped, what ran."""
+
+    readings: Mapping[str, Reading]
+    skipped: Mapping[str, str]
+    stages: tuple[tuple[str, ...], ...]
+    reads: tuple[ReadTrace, ...]
+
+    @property
+    def waves(self) -> int:
+        """How many waves the plan took."""
+        return 1 + max((read.wave for read in self.reads), default=-1)
+
+    @property
+    def input_tokens(self) -> int:
+        """Prompt tokens of all reads."""
+        return sum(read.prompt_tokens for read in self.reads)
+
+    @property
+    def output_tokens(self) -> int:
+        """Answer tokens: one per question and draw."""
+        return sum(reading.draws for reading in self.readings.values())
+
+
+def argmax(values: Sequence[float]) -> int:
+    """The index of the largest value, the first of equals."""
+    return max(range(len(values)), key=values.__getitem__)
+
+
+def entropy(probabilities: Sequence[float]) -> float:
+    """Shannon entropy in nats."""
+    return -math.fsum(p * math.log(p) for p in probabilities if p > 0)
+
+
+def fold(draws: Sequence[Distribution]) -> Reading:
+    """The reading of one question's draws, at least one, in any order."""
+    columns = list(zip(*(draw.probabilities for draw in draws), strict=True))
+    means = tuple(fmean(column) for column in columns)
+    count = len(draws)
+    error = tuple(stdev(column) / math.sqrt(count) if count > 1 else 0.0 for column in columns)
+    best = argmax(means)
+    return Reading(
+        probabilities=means,
+        stderr=error,
+        agreement=sum(argmax(draw.probabilities) == best for draw in draws) / count,
+        entropy=entropy(means),
+        label_mass=fmean(draw.mass for draw in draws),
+        is_label=all(draw.is_label for draw in draws),
+        draws=count,
+    )
+
+
+def choice_confidence(probabilities: Sequence[float]) -> float:
+    """TypeSafe's confidence of a choice: (max p - 1/n) / (1 - 1/n), and 1 for one option."""
+    n = len(probabilities)
+    return 1.0 if n == 1 else (max(probabilities) - 1 / n) / (1 - 1 / n)
+
+
+def score_confidence(probabilities: Sequence[float]) -> float:
+    """TypeSafe's confidence of a score: max(0, 1 - sum p_i |i - mode| / D), and 1 for one level.
+
+    D is the mean distance of a level from the middle one, mean |i - (n-1)/2|.
+    """
+    n = len(probabilities)
+    if n == 1:
+        return 1.0
+    mode = argmax(probabilities)
+    spread = sum(p * abs(level - mode) for level, p in enumerate(probabilities))
+    return max(0.0, 1 - spread / fmean(abs(level - (n - 1) / 2) for level in range(n)))
+
+
+def expectation(probabilities: Sequence[float]) -> float:
+    """The expected level: the sum of i times p_i."""
+    return math.fsum(level * p for level, p in enumerate(probabilities))

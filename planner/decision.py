@@ -1,0 +1,113 @@
+"""A decision: a state, typed questions about it, and the options of how to read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+QuestionType = Literal["noul", "choice", "score"]
+ChunkPrompt = Literal["own", "shared"]
+
+YES, NO = "yes", "no"
+
+
+def as_text(value: Any) -> str:
+    """The text that the model reads for a JSON value: a string as itself, anything else as JSON.
+
+    Non-ASCII characters stay themselves, so that the text is what a reader of the state would see.
+    """
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One possible answer: the name the client knows it by, and what the model reads about it."""
+
+    name: str
+    text: str | None = None
+    source: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One typed question. `ask_if` maps an earlier question to the answers under which this is asked."""
+
+    id: str
+    type: QuestionType
+    instructions: str | None
+    alternatives: tuple[Alternative, ...]
+    depends_on: tuple[str, ...] = ()
+    ask_if: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    alone: bool = False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The questions that must be settled before this one, each once."""
+        return tuple(dict.fromkeys((*self.depends_on, *self.ask_if)))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a decision is read.
+
+    `samples` is the number of draws per read, or None for automatic: one draw, then up to
+    `auto_max` in all when a slot's entropy (nats) is over `auto_threshold`. `steps` counts denoise
+    steps. `ask` names the questions to ask, None meaning all of them. `chunk_rows` is the most
+    questions one canvas of a joint stage may hold, None meaning as many as fit.
+    """
+
+    instructions: str | None = None
+    samples: int | None = 1
+    auto_threshold: float = 0.1
+    auto_max: int = 4
+    steps: int = 1
+    joint: bool = False
+    ask: tuple[str, ...] | None = None
+    chunk_rows: int | None = None
+    chunk_prompt: ChunkPrompt = "own"
+    sequential: bool = False
+    seed: int = 0
+    diagnostics: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One request, whichever front door it came through.
+
+    `model` is the name the client used, `door` the dialect its answer is written in, `extended`
+    whether it used any extension of that dialect.
+    """
+
+    model: str
+    state: Any
+    questions: tuple[Question, ...]
+    options: Options = Options()
+    door: str = "systemone"
+    extended: bool = False
+
+    @cached_property
+    def text(self) -> str:
+        """The state as the model reads it."""
+        return as_text(self.state)
+
+    @cached_property
+    def by_id(self) -> dict[str, Question]:
+        """The questions under their ids."""
+        return {question.id: question for question in self.questions}
+
+    def to_json(self) -> bytes:
+        """The decision as bytes for the store; `from_json` gives an equal one back."""
+        return _CODEC.dump_json(self)
+
+    @staticmethod
+    def from_json(data: bytes | str) -> Decision:
+        """The decision that `to_json` wrote."""
+        return _CODEC.validate_json(data)
+
+
+_CODEC: TypeAdapter[Decision] = TypeAdapter(Decision)

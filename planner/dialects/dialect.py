@@ -1,0 +1,30 @@
+"""What a dialect is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from planner.answers import Answers
+from planner.decision import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What a clock saw of a decision, in milliseconds: waiting for a worker, and in all."""
+
+    queued_ms: float
+    total_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One front door's language.
+
+    `parse` makes a decision of a decoded JSON body and raises Invalid or pydantic's ValidationError;
+    `render` makes the response body of a decision's answers. `model` is the served name.
+    """
+
+    parse: Callable[[Any], Decision]
+    render: Callable[[Decision, Answers, str, Timing], dict[str, Any]]

@@ -1,0 +1,146 @@
+"""A part: a chunk whose turn has come, with the reads it takes and what they say.
+
+Prompts are built only for reads that are missing: folding results that are there never tokenises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from planner.answers import entropy
+from planner.canvas import Canvas, make_canvas
+from planner.decision import Question
+from planner.errors import TooLong
+from planner.formats import ISOLATED, Distribution, Template, distribution, labels_of
+from planner.plan import Chunk, Plan, format_of, template_of
+from planner.prompts import isolated_tail, joint_head
+from planner.reads import Ids, Read, Result, Rows, id_sets
+from planner.vocabulary import encode_recurring
+
+Results = Mapping[str, Result]
+"""What came back so far, by read id."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The reads of one chunk: every draw, times every id set that its labels need.
+
+    `settled` holds the answers so far: question id to the index of its best alternative.
+    """
+
+    plan: Plan
+    chunk: Chunk
+    stage: int
+    group: int
+    settled: Mapping[str, int]
+
+    @cached_property
+    def earlier(self) -> list[tuple[Question, int]]:
+        """The settled questions that the prompt carries on from, with their answers.
+
+        Joint: all of them, as lines already written. Isolated: those the question needs, restated.
+        """
+        known = self.plan.decision.by_id
+        ids = known if self.chunk.joint else self.chunk.questions[0].needs
+        return [(known[id], self.settled[id]) for id in ids if id in self.settled]
+
+    @cached_property
+    def template(self) -> Template:
+        """The answer text; a joint one counts on from the earlier answers."""
+        return template_of(self.plan, self.chunk, len(self.earlier) if self.chunk.joint else 0)
+
+    @cached_property
+    def canvas(self) -> Canvas:
+        """The template as a canvas whose slots are free."""
+        free = tuple(slot.position for slot in self.template.slots)
+        return make_canvas(self.plan.vocabulary, self.template.ids, free)
+
+    @cached_property
+    def sets(self) -> tuple[Ids, ...]:
+        """The label ids of all slots, cut into what one request may ask for."""
+        return id_sets([id for slot in self.template.slots for id in slot.label_ids])
+
+    @cached_property
+    def prompt(self) -> tuple[Ids, Ids]:
+        """The prompt's shared head and own tail."""
+        return self._joint_prompt() if self.chunk.joint else self._isolated_prompt()
+
+    def _isolated_prompt(self) -> tuple[Ids, Ids]:
+        vocabulary = self.plan.vocabulary
+        (question,) = self.chunk.questions
+        earlier = [(told, spoken_answer(told, answer)) for told, answer in self.earlier]
+        text = isolated_tail(question, labels_of(question, vocabulary, ISOLATED), ISOLATED, earlier)
+        return self.plan.isolated_head, (*encode_recurring(vocabulary, text), *vocabulary.chat_close)
+
+    def _joint_prompt(self) -> tuple[Ids, Ids]:
+        vocabulary, decision = self.plan.vocabulary, self.plan.decision
+        format = format_of(self.chunk)
+        listed = [
+            (question, labels_of(question, vocabulary, format), format.head(index, question.id))
+            for index, question in enumerate(
+                (*(question for question, _ in self.earlier), *self.chunk.listed)
+            )
+        ]
+        text = joint_head(listed, decision.text, decision.options.instructions)
+        lines = [
+            (index, question.id, labels_of(question, vocabulary, format)[answer])
+            for index, (question, answer) in enumerate(self.earlier)
+        ]
+        prefill = format.text(lines, vocabulary.family.label_gap) + format.separator if lines else ""
+        encode = vocabulary.tokenizer.encode
+        return (*vocabulary.chat_open, *encode(text)), (*vocabulary.chat_close, *encode(prefill))
+
+    def ids(self, draw: int) -> list[str]:
+        """The read ids of a draw: stage/group/id set/draw/attempt."""
+        return [f"{self.stage}/{self.group}/{place}/{draw}/0" for place in range(len(self.sets))]
+
+    def seed(self, draw: int) -> int:
+        """The noise seed of a draw. It hangs on nothing but the draw, so neighbours change no read."""
+        return self.plan.decision.options.seed + draw
+
+    def draws_wanted(self, results: Results) -> int:
+        """How many draws this part takes, as far as the results can tell.
+
+        Automatic sampling takes one, and `auto_max` in all when a slot of the first was undecided.
+        """
+        options = self.plan.decision.options
+        if options.samples is not None:
+            return options.samples
+        if not all(isinstance(results.get(id), Rows) for id in self.ids(0)):
+            return 1
+        unsure = max(entropy(found.probabilities) for found in self.distributions(0, results))
+        return options.auto_max if unsure > options.auto_threshold else 1
+
+    def missing(self, results: Results) -> Iterator[Read]:
+        """The wanted reads that have no result yet. Raises TooLong when the prompt does not fit."""
+        options = self.plan.decision.options
+        for draw in range(self.draws_wanted(results)):
+            for id, ids in zip(self.ids(draw), self.sets, strict=True):
+                if id not in results:
+                    self._check_length()
+                    yield Read(id, "label", *self.prompt, self.canvas, ids, self.seed(draw), options.steps)
+
+    def _check_length(self) -> None:
+        tokens = sum(map(len, self.prompt)) + self.canvas.width
+        limit = self.plan.vocabulary.context
+        if limit is not None and tokens > limit:
+            raise TooLong(("state",), tokens=tokens, limit=limit)
+
+    def distributions(self, draw: int, results: Results) -> list[Distribution]:
+        """One distribution per question, from a draw whose reads all came back with rows."""
+        rows = [row for id in self.ids(draw) if isinstance(row := results[id], Rows)]
+        found: list[Distribution] = []
+        for place, slot in enumerate(self.template.slots):
+            logprobs: dict[int, float] = {}
+            for ids, row in zip(self.sets, rows, strict=True):
+                logprobs.update(zip(ids, row.logprobs[place], strict=True))
+            found.append(distribution(slot, logprobs, rows[0].top[place]))
+        return found
+
+
+def spoken_answer(question: Question, answer: int) -> str:
+    """An answer in the words that a later prompt restates it with: a level by its text."""
+    alternative = question.alternatives[answer]
+    return (alternative.text if question.type == "score" else None) or alternative.name

@@ -1,0 +1,134 @@
+"""The plan: a decision in the words of one vocabulary, cut into stages, steps and chunks.
+
+A chunk is what one canvas asks: one question when isolated, as many as fit when joint. The chunks
+of a stage are read together, in one step; `sequential` gives each joint chunk a step of its own, so
+that it sees the answers of the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from planner.canvas import width_for
+from planner.decision import Decision, Question
+from planner.errors import Invalid
+from planner.formats import ISOLATED, Format, Row, Template, joint_format, labels_of, make_template
+from planner.prompts import isolated_head
+from planner.reads import Ids
+from planner.stages import make_stages
+from planner.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A decision that was checked whole. `stages` holds the asked questions in the order of asking."""
+
+    decision: Decision
+    vocabulary: Vocabulary
+    stages: tuple[tuple[Question, ...], ...]
+
+    @cached_property
+    def isolated_head(self) -> Ids:
+        """Prompt ids that every isolated read of this decision begins with."""
+        text = isolated_head(self.decision.text, self.decision.options.instructions)
+        return (*self.vocabulary.chat_open, *self.vocabulary.tokenizer.encode(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The questions of one canvas, and those its prompt lists. Isolated when it is not `joint`."""
+
+    questions: tuple[Question, ...]
+    listed: tuple[Question, ...]
+    joint: bool
+
+
+def make_plan(decision: Decision, vocabulary: Vocabulary) -> Plan:
+    """The plan of a decision. Raises Invalid with the path of whatever is wrong.
+
+    Every chunk that could be asked is laid out once, so that no later stage turns out not to fit.
+    """
+    plan = Plan(decision, vocabulary, make_stages(decision))
+    for stage in plan.stages:
+        for step in steps_of(plan, stage):
+            for chunk in step:
+                template_of(plan, chunk, first_index=0)
+    return plan
+
+
+def steps_of(plan: Plan, asked: Sequence[Question]) -> list[list[Chunk]]:
+    """The chunks of a stage, by the step in which they are read. `asked` leaves out the skipped."""
+    options = plan.decision.options
+    if not options.joint:
+        return [[_isolated(question) for question in asked]]
+    together = tuple(question for question in asked if not question.alone)
+    alone = [_isolated(question) for question in asked if question.alone]
+    joint = [
+        Chunk(piece, listed=together if options.chunk_prompt == "shared" else piece, joint=True)
+        for piece in _pieces(plan, together)
+    ]
+    if options.sequential and joint:
+        return [[joint[0], *alone], *([chunk] for chunk in joint[1:])]
+    return [[*joint, *alone]]
+
+
+def template_of(plan: Plan, chunk: Chunk, first_index: int) -> Template:
+    """The answer template of a chunk; its listed questions count from `first_index`."""
+    format = format_of(chunk)
+    places = {question.id: first_index + place for place, question in enumerate(chunk.listed)}
+    rows = tuple(
+        Row(
+            index=places[question.id],
+            id=question.id if chunk.joint else "",
+            labels=labels_of(question, plan.vocabulary, format),
+        )
+        for question in chunk.questions
+    )
+    template = make_template(plan.vocabulary, format, rows)
+    if width_for(len(template.ids)) > plan.vocabulary.canvas:
+        raise _does_not_fit(chunk.questions[0], len(template.ids), plan.vocabulary)
+    return template
+
+
+def format_of(chunk: Chunk) -> Format:
+    """The answer format of a chunk."""
+    return joint_format([question.id for question in chunk.questions]) if chunk.joint else ISOLATED
+
+
+def _isolated(question: Question) -> Chunk:
+    return Chunk((question,), (question,), joint=False)
+
+
+def _pieces(plan: Plan, questions: tuple[Question, ...]) -> list[tuple[Question, ...]]:
+    """Joint questions cut evenly into the fewest pieces that each fit a canvas and `chunk_rows`."""
+    if not questions:
+        return []
+    most = plan.decision.options.chunk_rows or len(questions)
+    for count in range(-(-len(questions) // most), len(questions) + 1):
+        size, longer = divmod(len(questions), count)
+        cuts = [place * size + min(place, longer) for place in range(count + 1)]
+        pieces = [questions[start:end] for start, end in pairwise(cuts)]
+        lengths = [_joint_length(plan, piece, len(questions)) for piece in pieces]
+        if all(width_for(length) <= plan.vocabulary.canvas for length in lengths):
+            return pieces
+    raise _does_not_fit(questions[0], max(lengths), plan.vocabulary)
+
+
+def _joint_length(plan: Plan, piece: tuple[Question, ...], total: int) -> int:
+    """Tokens of a joint template, with the longest index that any of its rows could have."""
+    format = joint_format([question.id for question in piece])
+    highest = len(plan.decision.questions) + total
+    rows = [(highest, question.id, labels_of(question, plan.vocabulary, format)[0]) for question in piece]
+    return len(plan.vocabulary.tokenizer.encode(format.text(rows, plan.vocabulary.family.label_gap)))
+
+
+def _does_not_fit(question: Question, length: int, vocabulary: Vocabulary) -> Invalid:
+    return Invalid(
+        ("questions", question.id),
+        f"the answer takes {length} tokens with its id; the canvas of {vocabulary.canvas} holds "
+        f"{vocabulary.canvas - 2}: shorten the id or ask it isolated",
+        given=question.id,
+    )

@@ -1,0 +1,63 @@
+"""Prompts: what the model reads ahead of a canvas.
+
+An isolated prompt puts the state first and its one question last, so that all questions of a
+decision share the prompt up to the end of the state and an engine's prefix cache serves them all.
+A joint prompt lists every question and then the state. Both are a `head` that other reads share
+and a `tail` that is this read's own; the two are tokenised apart, so a shared head is shared to
+the token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.decision import Question
+from planner.formats import Format
+
+JOINT_OPENING = "Read the text below and answer every question about it with one label, as listed."
+
+
+def isolated_head(state: str, context: str | None) -> str:
+    """The shared part of every isolated prompt of a decision: the state, then the context."""
+    return f"{state}\n\n{context}\n\n" if context else f"{state}\n\n"
+
+
+def isolated_tail(
+    question: Question, labels: Sequence[str], format: Format, earlier: Sequence[tuple[Question, str]]
+) -> str:
+    """The question with its options, after the answers it depends on, told by their instructions."""
+    block = question_block(question, labels, format.head(0, ""))
+    return f"{_restated(earlier)}{block}\nAnswer with one label: {_label_list(labels)}"
+
+
+def joint_head(listed: Sequence[tuple[Question, Sequence[str], str]], state: str, context: str | None) -> str:
+    """All questions, each with its labels and heading, then the state."""
+    blocks = [question_block(question, labels, heading) for question, labels, heading in listed]
+    opening = f"{context}\n\n{JOINT_OPENING}" if context else JOINT_OPENING
+    return "\n\n".join((opening, *blocks, f"Text:\n{state}"))
+
+
+def question_block(question: Question, labels: Sequence[str], heading: str) -> str:
+    """One question as the model reads it: its heading and instructions, then a line per label.
+
+    A choice's line names the option, since the label stands for it; elsewhere the label speaks for
+    itself and only a description follows.
+    """
+    lines = [f"{heading}{question.instructions or ''}".rstrip()]
+    for label, alternative in zip(labels, question.alternatives, strict=True):
+        told = (alternative.name if question.type == "choice" else None, alternative.text)
+        meaning = " - ".join(part for part in told if part)
+        lines.append(f"{label}: {meaning}" if meaning else label)
+    return "\n".join(lines)
+
+
+def _restated(earlier: Sequence[tuple[Question, str]]) -> str:
+    """Earlier answers under their questions' instructions; ids never reach an isolated prompt."""
+    if not earlier:
+        return ""
+    lines = [f"- {question.instructions or 'Unnamed question'}: {answer}" for question, answer in earlier]
+    return "\n".join(("Already answered:", *lines)) + "\n\n"
+
+
+def _label_list(labels: Sequence[str]) -> str:
+    return ", ".join(labels) if len(labels) <= 10 else f"{labels[0]} to {labels[-1]}"

@@ -1,0 +1,161 @@
+"""Reads, waves and results, and how they travel through the store.
+
+A wave keeps what its reads share (prompt heads, canvases, id sets) in tables and each read as
+indices into them, so that hundreds of reads of one long state cost hardly more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar
+
+import orjson
+
+from planner.canvas import Canvas
+
+MAX_IDS = 128
+"""Most label ids one request may ask for (vLLM's limit on `logprob_token_ids`)."""
+
+ReadKind = Literal["label"]
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One request to an engine, whole.
+
+    `head` and `tail` are the prompt's token ids, `ids` the token ids whose logprobs are asked,
+    `seed` makes the canvas's noise, `steps` counts denoise steps.
+    """
+
+    id: str
+    kind: ReadKind
+    head: Ids
+    tail: Ids
+    canvas: Canvas
+    ids: Ids
+    seed: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A read that came back.
+
+    `logprobs[slot][i]` belongs to the read's `ids[i]`, natural log over the whole vocabulary;
+    `top[slot]` is the model's own first pick there. `ms` is the engine's wall time,
+    `prompt_tokens` and `cached_tokens` its usage, `attempts` the requests it took.
+    """
+
+    logprobs: tuple[tuple[float, ...], ...]
+    top: tuple[int, ...]
+    engine: str = ""
+    ms: float = 0.0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A read, or a decision, that could not be answered: a stable code and one sentence."""
+
+    code: str
+    message: str
+
+
+Result = Rows | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """The reads that can run now, of one stage."""
+
+    stage: int
+    reads: tuple[Read, ...]
+
+    def to_bytes(self) -> bytes:
+        """The wave for the store, shared parts once."""
+        heads, tails, canvases, sets = _Table[Ids](), _Table[Ids](), _Table[Canvas](), _Table[Ids]()
+        rows = [
+            (
+                read.id,
+                read.kind,
+                heads.index(read.head),
+                tails.index(read.tail),
+                canvases.index(read.canvas),
+                sets.index(read.ids),
+                read.seed,
+                read.steps,
+            )
+            for read in self.reads
+        ]
+        shapes = [(canvas.ids, canvas.free, canvas.size) for canvas in canvases.rows]
+        return orjson.dumps((self.stage, heads.rows, tails.rows, shapes, sets.rows, rows))
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Wave:
+        """The wave that `to_bytes` wrote; reads of one head share one tuple."""
+        stage, *tables, rows = orjson.loads(data)
+        heads, tails, shapes, sets = tables
+        head_ids, tail_ids, set_ids = ([tuple(row) for row in table] for table in (heads, tails, sets))
+        canvases = [Canvas(tuple(ids), tuple(free), size) for ids, free, size in shapes]
+        return Wave(
+            stage,
+            tuple(
+                Read(id, kind, head_ids[head], tail_ids[tail], canvases[canvas], set_ids[ids], seed, steps)
+                for id, kind, head, tail, canvas, ids, seed, steps in rows
+            ),
+        )
+
+
+RowT = TypeVar("RowT")
+
+
+@dataclass(slots=True)
+class _Table(Generic[RowT]):
+    """Rows in order of first use, told apart by identity: reads that share a row share the object,
+    and hashing a long prompt once per read would cost more than the read.
+    """
+
+    rows: list[RowT] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=dict)
+
+    def index(self, row: RowT) -> int:
+        place = self.places.setdefault(id(row), len(self.rows))
+        if place == len(self.rows):
+            self.rows.append(row)
+        return place
+
+
+def result_to_bytes(result: Result) -> bytes:
+    """A result for the store, as a JSON array: rows, or a failure's two strings."""
+    if isinstance(result, Failure):
+        return orjson.dumps((result.code, result.message))
+    return orjson.dumps(
+        (
+            result.logprobs,
+            result.top,
+            result.engine,
+            result.ms,
+            result.prompt_tokens,
+            result.cached_tokens,
+            result.attempts,
+        )
+    )
+
+
+def result_from_bytes(data: bytes) -> Result:
+    """The result that `result_to_bytes` wrote."""
+    row = orjson.loads(data)
+    if len(row) == 2:
+        return Failure(*row)
+    logprobs, top, *rest = row
+    return Rows(tuple(tuple(values) for values in logprobs), tuple(top), *rest)
+
+
+def id_sets(ids: Sequence[int]) -> tuple[Ids, ...]:
+    """Label ids cut into sets that one request each can ask for; their rows merge exactly."""
+    distinct = tuple(dict.fromkeys(ids))
+    return tuple(distinct[start : start + MAX_IDS] for start in range(0, len(distinct), MAX_IDS))

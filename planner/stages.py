@@ -1,0 +1,107 @@
+"""Stages: which questions can be asked together, and which are not asked after all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from planner.decision import NO, YES, Decision, Question
+from planner.errors import Invalid
+
+_NOUL_WORDS = {"true": YES, "false": NO}
+
+
+def answer_names(question: Question) -> dict[str, str]:
+    """Every spelling by which `ask_if` may mean an answer of this question, to the answer's name.
+
+    A noul's answers are yes and no (true and false too), a choice's its option names, a score's
+    its level numbers (the level's text too).
+    """
+    names = {alternative.name: alternative.name for alternative in question.alternatives}
+    if question.type == "noul":
+        names |= _NOUL_WORDS
+    if question.type == "score":
+        texts = {level.text: level.name for level in question.alternatives if level.text is not None}
+        names = texts | names
+    return names
+
+
+def check_references(decision: Decision) -> None:
+    """Raise Invalid when a dependency, an `ask_if` value or `ask` names what does not exist."""
+    known = decision.by_id
+    for question in decision.questions:
+        loc = ("questions", question.id)
+        for place, id in enumerate(question.depends_on):
+            if id not in known:
+                raise Invalid((*loc, "depends_on", place), f"there is no question {id!r}", given=id)
+        for id, answers in question.ask_if.items():
+            if id not in known:
+                raise Invalid((*loc, "ask_if", id), f"there is no question {id!r}", given=id)
+            names = answer_names(known[id])
+            for answer in answers:
+                if answer not in names:
+                    raise Invalid(
+                        (*loc, "ask_if", id),
+                        f"{answer!r} is no answer of {id!r}; its answers are {', '.join(map(repr, names))}",
+                        given=answer,
+                    )
+    for place, id in enumerate(decision.options.ask or ()):
+        if id not in known:
+            raise Invalid(("ask", place), f"there is no question {id!r}", given=id)
+
+
+def make_stages(decision: Decision) -> tuple[tuple[Question, ...], ...]:
+    """The asked questions by stage: a question comes one stage after the last of what it needs.
+
+    With `ask`, only the named questions and all they depend on. Raises Invalid on a cycle.
+    """
+    check_references(decision)
+    depth: dict[str, int] = {}
+    for id in decision.options.ask or decision.by_id:
+        _settle_depth(id, decision.by_id, depth)
+    stages: list[list[Question]] = [[] for _ in range(1 + max(depth.values(), default=-1))]
+    for question in decision.questions:
+        if question.id in depth:
+            stages[depth[question.id]].append(question)
+    return tuple(tuple(stage) for stage in stages)
+
+
+def _settle_depth(start: str, known: Mapping[str, Question], depth: dict[str, int]) -> None:
+    """Depth-first without recursion: a chain of hundreds of questions must not meet Python's limit."""
+    path: dict[str, None] = {}
+    stack = [start]
+    while stack:
+        id = stack[-1]
+        needs = known[id].needs
+        waiting = [need for need in needs if need not in depth]
+        if id in depth or not waiting:
+            depth.setdefault(id, 1 + max((depth[need] for need in needs), default=-1))
+            path.pop(id, None)
+            stack.pop()
+            continue
+        path[id] = None
+        if waiting[0] in path:
+            ring = [*path, waiting[0]]
+            ring = ring[ring.index(waiting[0]) :]
+            raise Invalid(
+                ("questions", id, "depends_on"),
+                f"these questions wait for each other: {' -> '.join(ring)}",
+                given=waiting[0],
+            )
+        stack.append(waiting[0])
+
+
+def skip_reason(question: Question, answers: Mapping[str, str], known: Mapping[str, Question]) -> str | None:
+    """Why a question is not asked, or None when it is. `answers` holds the settled answers by name."""
+    for id, wanted in question.ask_if.items():
+        answer = answers.get(id)
+        if answer is None:
+            return f"{id!r} was not asked"
+        names = answer_names(known[id])
+        if answer not in {names[word] for word in wanted}:
+            return f"{id!r} is {answer!r}, not {' or '.join(map(repr, wanted))}"
+    return None
+
+
+def restated(question: Question, ids: Sequence[str]) -> tuple[str, ...]:
+    """The needed questions among `ids` (the settled ones), in the question's own order."""
+    return tuple(id for id in question.needs if id in ids)

@@ -1,0 +1,111 @@
+"""Tokenizer families as data, and the vocabulary that a plan is written in.
+
+A family says what a model's answer looks like around the canvas. Another tokenizer is another row
+of `FAMILIES`, never another branch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from planner.errors import PlannerError
+
+
+class Tokenizer(Protocol):
+    """What the planner needs of a tokenizer."""
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text` as plain text: a special token's spelling inside it stays text."""
+
+    def encode_markup(self, text: str) -> list[int]:
+        """Token ids of the model's own markup: special tokens are recognised, none is added."""
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of token ids."""
+
+    def token_id(self, token: str) -> int | None:
+        """The id of one token by its spelling, or None when the vocabulary has no such token."""
+
+    def chat(self) -> tuple[str, str]:
+        """The chat template's markup before and after the text of one user message."""
+
+    def size(self) -> int:
+        """The number of ids in the vocabulary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Markup of one tokenizer family.
+
+    `thought` is the empty thought block that stands in the prompt, ahead of the canvas: inside the
+    canvas results are far worse (vLLM's own remark). `label_gap` is what separates a label from the
+    text before it in a line, so that label and gap are one token.
+    """
+
+    name: str
+    turn_close: str
+    pad: str
+    thought: str = ""
+    label_gap: str = " "
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family(name="gemma", turn_close="<turn|>", pad="<pad>", thought="<|channel>thought\n<channel|>"),
+    Family(name="chatml", turn_close="<|im_end|>", pad="<|endoftext|>"),
+)
+
+
+class UnknownFamily(PlannerError):
+    """The tokenizer has the turn close and padding tokens of no known family."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Vocabulary:
+    """A tokenizer with its family and the sizes of the model that serves it.
+
+    `canvas` is the served canvas in tokens, `context` the model's context in tokens (None: left to
+    the engine to check). Compared by identity: one is built per process and passed on.
+    """
+
+    tokenizer: Tokenizer
+    family: Family
+    turn_close: int
+    pad: int
+    size: int
+    chat_open: tuple[int, ...]
+    chat_close: tuple[int, ...]
+    canvas: int = 64
+    context: int | None = None
+
+
+@lru_cache(maxsize=1024)
+def encode_recurring(vocabulary: Vocabulary, text: str) -> tuple[int, ...]:
+    """Token ids of a text that many decisions share: a question, not a state."""
+    return tuple(vocabulary.tokenizer.encode(text))
+
+
+def make_vocabulary(tokenizer: Tokenizer, *, canvas: int = 64, context: int | None = None) -> Vocabulary:
+    """The vocabulary of a tokenizer, its family found by the tokens it has.
+
+    Raises UnknownFamily when no row of `FAMILIES` fits.
+    """
+    for family in FAMILIES:
+        turn_close, pad = tokenizer.token_id(family.turn_close), tokenizer.token_id(family.pad)
+        if turn_close is None or pad is None:
+            continue
+        before, after = tokenizer.chat()
+        return Vocabulary(
+            tokenizer=tokenizer,
+            family=family,
+            turn_close=turn_close,
+            pad=pad,
+            size=tokenizer.size(),
+            chat_open=tuple(tokenizer.encode_markup(before)),
+            chat_close=tuple(tokenizer.encode_markup(after + family.thought)),
+            canvas=canvas,
+            context=context,
+        )
+    known = ", ".join(f"{family.name} ({family.turn_close})" for family in FAMILIES)
+    raise UnknownFamily(f"this tokenizer belongs to no known family; known are: {known}")

@@ -1,0 +1,32 @@
+"""`python -m workers`: one worker process, set up by environment variables (workers/settings.py)."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from workers.celery_app import INTERACTIVE
+from workers.settings import Settings
+from workers.tasks import make_worker
+
+
+def main() -> None:
+    """Run a worker until it is told to stop: SIGTERM lets what runs end first."""
+    settings = Settings()
+    make_worker(settings).worker_main(
+        [
+            "worker",
+            "--pool=threads",
+            f"--concurrency={settings.worker_threads}",
+            f"--queues={INTERACTIVE}",
+            f"--hostname={socket.gethostname()}-{os.getpid()}",
+            "--without-gossip",
+            "--without-mingle",
+            "--without-heartbeat",
+            "--loglevel=WARNING",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()

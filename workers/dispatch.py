@@ -1,0 +1,73 @@
+"""Dispatch: the reads of a wave become Celery tasks.
+
+A wave that fits one shard is one task, and tasks that become ready together share a message (group
+commit). A larger wave is a chord of shards whose body advances the plan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from celery import Celery, chord
+
+from planner.reads import Read, Wave
+from workers.celery_app import ADVANCE, INTERACTIVE, RUN, SHARD
+from workers.group_commit import GroupCommit
+from workers.settings import Settings
+
+Ready = tuple[str, int]
+"""A wave of one shard that can run: decision id and wave number."""
+
+
+class Dispatcher:
+    """Publishes waves. Celery's client blocks, so one thread of its own does it, a message at a time."""
+
+    def __init__(self, app: Celery, settings: Settings) -> None:
+        self._app = app
+        self._settings = settings
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="publish")
+        self._ready: GroupCommit[Ready, None] = GroupCommit(
+            self._publish_ready, settings.publish_batch, settings.publish_gap_ms / 1000
+        )
+
+    async def publish(self, id: str, number: int, wave: Wave) -> None:
+        """Publish wave `number` of a decision. Raises kombu's OperationalError when Redis is away."""
+        shards = shard_count(len(wave.reads), self._settings)
+        if shards == 1:
+            await self._ready.submit((id, number))
+        else:
+            await self._in_thread(self._send_chord, id, number, shards)
+
+    def close(self) -> None:
+        """Wait for the message under way, and end the thread."""
+        self._thread.shutdown()
+
+    async def _publish_ready(self, batch: list[Ready]) -> list[None]:
+        await self._in_thread(self._send_ready, batch)
+        return [None] * len(batch)
+
+    async def _in_thread(self, function: object, *args: object) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)  # type: ignore[arg-type]
+
+    def _send_ready(self, batch: list[Ready]) -> None:
+        self._app.send_task(RUN, args=[batch], queue=INTERACTIVE, ignore_result=True)
+
+    def _send_chord(self, id: str, number: int, shards: int) -> None:
+        header = [
+            self._app.signature(SHARD, args=[id, number, shard, shards], queue=INTERACTIVE)
+            for shard in range(shards)
+        ]
+        body = self._app.signature(ADVANCE, args=[id, number], queue=INTERACTIVE)
+        chord(header, app=self._app)(body)
+
+
+def shard_count(reads: int, settings: Settings) -> int:
+    """How many shards a wave is cut into: as few as hold it, and never more than `max_shards`."""
+    return min(settings.max_shards, max(1, -(-reads // settings.shard_reads)))
+
+
+def shard_of(reads: Sequence[Read], shard: int, shards: int) -> Sequence[Read]:
+    """The reads of one shard: every `shards`-th, so that each has its part of every group."""
+    return reads[shard::shards]

@@ -1,0 +1,209 @@
+"""The pool: the engines, which of them are in, and where a read goes.
+
+An engine joins after a canary: a small canvas read must come back with a row for every position and
+the asked ids. A causal server ignores the canvas fields and answers 200 with prose, so a status
+alone proves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import time
+from typing import Any, cast
+
+import structlog
+
+from planner.canvas import WIDTH_STEP
+from planner.reads import Failure, Read, Result, Rows
+from planner.vocabulary import Vocabulary
+from workers.canary import canary_read
+from workers.routing import Policy
+from workers.vllm import Broken, Busy, EngineError, Refused, ServedModel, Unreachable, VllmClient
+
+HEALTH_EVERY_S = 2.0
+PROBE_TIMEOUT_S = 5.0
+TRIES = 2
+"""Times that one read may fail on one engine before the engine is no longer asked for it."""
+
+BUSY_BACKOFF_S = 0.05
+BUSY_BACKOFF_MAX_S = 1.0
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Engine:
+    """One engine as this worker knows it.
+
+    `least_width` is the narrowest canvas it takes, in tokens; `reason` why it is out.
+    """
+
+    url: str
+    joined: bool = False
+    reason: str = "not yet probed"
+    model: ServedModel = field(default_factory=lambda: ServedModel(""))
+    least_width: int = WIDTH_STEP
+    in_flight: int = 0
+
+    def view(self) -> dict[str, Any]:
+        """The engine for `GET /v1/engines` and for the other processes."""
+        return {
+            "url": self.url,
+            "joined": self.joined,
+            "reason": self.reason,
+            "model": self.model.name,
+            "context": self.model.context,
+            "created": self.model.created,
+            "least_width": self.least_width,
+            "in_flight": self.in_flight,
+        }
+
+
+class Pool:
+    """The engines of one worker process. Belongs to the worker's event loop."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        client: VllmClient,
+        vocabulary: Vocabulary,
+        policy: Policy,
+        *,
+        read_timeout_s: float,
+        probe_interval_s: float,
+    ) -> None:
+        self.engines = [Engine(url) for url in urls]
+        self._client = client
+        self._vocabulary = vocabulary
+        self._policy = policy
+        self._read_timeout_s = read_timeout_s
+        self._probe_interval_s = probe_interval_s
+        self._probing: dict[str, asyncio.Task[None]] = {}
+
+    async def read(self, read: Read, model: str, deadline: float) -> Result:
+        """A read's rows, from whichever engine gives them, or the failure when none does in time.
+
+        `deadline` is in seconds since 1970. An engine that does not answer is out until a canary
+        brings it back, and the read goes elsewhere; one that has no room is asked again later.
+        """
+        failures: Counter[str] = Counter()
+        full: set[str] = set()
+        backoff, attempts = BUSY_BACKOFF_S, 0
+        while (left := deadline - time()) > 0:
+            able = [engine for engine in await self._joined(model) if failures[engine.url] < TRIES]
+            candidates = [engine for engine in able if engine.url not in full]
+            if not able:
+                reasons = "; ".join(f"{engine.url}: {engine.reason}" for engine in self.engines)
+                return Failure("no_engine", f"no engine can take the read ({reasons})")
+            if not candidates:
+                await asyncio.sleep(min(left, backoff * random.uniform(0.5, 1)))
+                backoff, full = min(2 * backoff, BUSY_BACKOFF_MAX_S), set()
+                continue
+            engine = cast(Engine, self._policy(candidates, read))
+            attempts += 1
+            try:
+                return await self._read_on(engine, read, min(left, self._read_timeout_s), attempts)
+            except Busy:
+                full.add(engine.url)
+            except Refused as error:
+                return Failure("max_tokens_exceeded" if error.too_long else "refused", str(error))
+            except (Unreachable, Broken) as error:
+                failures[engine.url] += 1
+                self._put_out(engine, error)
+        return Failure("expired", "the deadline passed before an engine answered")
+
+    def served_name(self, model: str) -> str:
+        """The name that a requested model, possibly an alias, is served under."""
+        names = [engine.model.name for engine in self.engines if engine.joined]
+        return model if model in names or not names else names[0]
+
+    async def watch(self) -> None:
+        """Probe for ever: engines that are out for coming back, engines that are in for their health."""
+        last_health = time()
+        while True:
+            due = time() - last_health >= HEALTH_EVERY_S
+            last_health = time() if due else last_health
+            await asyncio.gather(
+                *(
+                    self._check(engine) if engine.joined else self._probe(engine)
+                    for engine in self.engines
+                    if due or not engine.joined
+                )
+            )
+            await asyncio.sleep(self._probe_interval_s)
+
+    async def _read_on(self, engine: Engine, read: Read, timeout_s: float, attempts: int) -> Rows:
+        engine.in_flight += 1
+        try:
+            rows = await self._client.read(
+                engine.url,
+                read,
+                model=engine.model.name,
+                least_width=engine.least_width,
+                timeout_s=timeout_s,
+            )
+        finally:
+            engine.in_flight -= 1
+        return rows if attempts == 1 else _with_attempts(rows, attempts)
+
+    async def _joined(self, model: str) -> list[Engine]:
+        """The engines that can take a read of `model`; when none is in, each is probed once, now."""
+        if not any(engine.joined for engine in self.engines):
+            await asyncio.gather(*(self._probe(engine) for engine in self.engines))
+        joined = [engine for engine in self.engines if engine.joined]
+        named = [engine for engine in joined if engine.model.name == model]
+        return named or joined
+
+    def _put_out(self, engine: Engine, error: EngineError) -> None:
+        if engine.joined:
+            log.warning("engine out", engine=engine.url, reason=str(error))
+        engine.joined, engine.reason = False, str(error)
+
+    async def _check(self, engine: Engine) -> None:
+        try:
+            await self._client.healthy(engine.url, PROBE_TIMEOUT_S)
+        except EngineError as error:
+            self._put_out(engine, error)
+
+    async def _probe(self, engine: Engine) -> None:
+        """Try to bring an engine in. Callers that come while a probe is under way share it."""
+        running = self._probing.get(engine.url)
+        if running is None:
+            running = self._probing[engine.url] = asyncio.create_task(self._canary(engine))
+            running.add_done_callback(lambda _: self._probing.pop(engine.url))
+        await asyncio.shield(running)
+
+    async def _canary(self, engine: Engine) -> None:
+        try:
+            engine.model = await self._client.served_model(engine.url, PROBE_TIMEOUT_S)
+            full = self._vocabulary.canvas
+            await self._canary_read(engine, full)
+            try:
+                await self._canary_read(engine, WIDTH_STEP)
+                engine.least_width = WIDTH_STEP
+            except Refused:
+                engine.least_width = full
+        except EngineError as error:
+            self._put_out(engine, error)
+            return
+        engine.joined, engine.reason = True, ""
+        log.info("engine in", engine=engine.url, model=engine.model.name, least_width=engine.least_width)
+
+    async def _canary_read(self, engine: Engine, width: int) -> None:
+        await self._client.read(
+            engine.url,
+            canary_read(self._vocabulary),
+            model=engine.model.name,
+            least_width=width,
+            timeout_s=PROBE_TIMEOUT_S,
+        )
+
+
+def _with_attempts(rows: Rows, attempts: int) -> Rows:
+    return Rows(
+        rows.logprobs, rows.top, rows.engine, rows.ms, rows.prompt_tokens, rows.cached_tokens, attempts
+    )

@@ -1,0 +1,121 @@
+"""The runner: a worker's share of a decision, from a task's ids to the next wave or the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from time import time
+
+import orjson
+import structlog
+
+from planner.answers import Answers
+from planner.dialects import DIALECTS
+from planner.dialects.dialect import Timing
+from planner.errors import PlannerError
+from planner.plan import make_plan
+from planner.reads import Failure, Read, Result, Wave
+from planner.vocabulary import Vocabulary
+from planner.waves import next_wave
+from workers.dispatch import Dispatcher, Ready, shard_of
+from workers.pool import Pool
+from workers.store import Outcome, Snapshot, Store, StoreError, failed
+
+LONG_STATE = 20_000
+"""Characters of state from which on planning leaves the event loop for a thread."""
+
+log = structlog.get_logger()
+
+
+class Runner:
+    """Runs waves on the worker's event loop: reads, keeps their results, and advances the plan."""
+
+    def __init__(
+        self, store: Store, pool: Pool, dispatcher: Dispatcher, vocabulary: Vocabulary, most_in_flight: int
+    ) -> None:
+        self._store = store
+        self._pool = pool
+        self._dispatcher = dispatcher
+        self._vocabulary = vocabulary
+        self._room = asyncio.Semaphore(most_in_flight)
+
+    async def run(self, batch: Sequence[Ready], redelivered: bool) -> None:
+        """Run the waves of a message side by side. One decision's fault is not its neighbours'."""
+        await asyncio.gather(*(self._run_one(id, number, redelivered) for id, number in batch))
+
+    async def shard(self, id: str, number: int, shard: int, shards: int) -> int:
+        """Run one shard of a wave and keep its results; how many reads it held."""
+        reads: list[Read] = []
+        async with self._answerable(id):
+            snapshot = await self._store.load(id, number)
+            if snapshot is not None and snapshot.number == number:
+                mine = shard_of(snapshot.wave.reads, shard, shards)
+                reads = [read for read in mine if read.id not in snapshot.results]
+                await self._store.put_results(id, await self._read_all(snapshot, reads))
+        return len(reads)
+
+    async def advance(self, id: str, number: int) -> None:
+        """Advance a plan whose shards have all run. What they lost is asked for again."""
+        async with self._answerable(id):
+            snapshot = await self._store.load(id, number, with_results=True)
+            if snapshot is not None and snapshot.number == number:
+                await self._advance(snapshot, {}, queued_ms=0.0)
+
+    async def _run_one(self, id: str, number: int, redelivered: bool) -> None:
+        async with self._answerable(id):
+            snapshot = await self._store.load(id, number)
+            if snapshot is None or (snapshot.number != number and not redelivered):
+                return
+            queued_ms = 1000 * (time() - snapshot.created)
+            reads = [read for read in snapshot.wave.reads if read.id not in snapshot.results]
+            results = await self._read_all(snapshot, reads)
+            await self._advance(snapshot, results, queued_ms)
+
+    @asynccontextmanager
+    async def _answerable(self, id: str) -> AsyncIterator[None]:
+        """A fault of ours ends the decision with a failure that says so: it must not wait for ever."""
+        with structlog.contextvars.bound_contextvars(decision=id):
+            try:
+                yield
+            except StoreError:
+                raise
+            except Exception as error:
+                log.exception("decision failed by a fault of Canvass")
+                await self._store.finish(id, failed(Failure("internal", f"Canvass failed: {error!r}")))
+
+    async def _read_all(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
+        model = snapshot.decision.model
+        found = await asyncio.gather(*(self._read(read, model, snapshot.deadline) for read in reads))
+        return {read.id: result for read, result in zip(reads, found, strict=True)}
+
+    async def _read(self, read: Read, model: str, deadline: float) -> Result:
+        async with self._room:
+            return await self._pool.read(read, model, deadline)
+
+    async def _advance(self, snapshot: Snapshot, results: Mapping[str, Result], queued_ms: float) -> None:
+        next = await self._plan_on(snapshot, {**snapshot.results, **results})
+        if isinstance(next, Wave):
+            if await self._store.advance(snapshot.id, snapshot.number, next, results):
+                await self._dispatcher.publish(snapshot.id, snapshot.number + 1, next)
+            return
+        if isinstance(next, Failure):
+            log.warning("decision failed", code=next.code, reason=next.message)
+            outcome = failed(next)
+        else:
+            timing = Timing(queued_ms=queued_ms, total_ms=1000 * (time() - snapshot.created))
+            model = self._pool.served_name(snapshot.decision.model)
+            body = DIALECTS[snapshot.decision.door].render(snapshot.decision, next, model, timing)
+            outcome = Outcome("succeeded", orjson.dumps(body))
+        await self._store.finish(snapshot.id, outcome)
+
+    async def _plan_on(self, snapshot: Snapshot, results: Mapping[str, Result]) -> Wave | Answers | Failure:
+        def plan_on() -> Wave | Answers | Failure:
+            try:
+                return next_wave(make_plan(snapshot.decision, self._vocabulary), results)
+            except PlannerError as error:
+                return Failure("invalid", str(error))
+
+        if len(snapshot.decision.text) < LONG_STATE:
+            return plan_on()
+        return await asyncio.to_thread(plan_on)

@@ -1,0 +1,110 @@
+"""The runtime of a worker process: one event loop in a thread, and everything that lives on it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import aiohttp
+import uvloop
+from celery import Celery
+from redis.asyncio import Redis
+
+from workers.dispatch import Dispatcher
+from workers.pool import Pool
+from workers.presence import announce
+from workers.routing import least_loaded
+from workers.runner import Runner
+from workers.settings import Settings
+from workers.store import Store, connect
+from workers.tokenizers import load_vocabulary
+from workers.vllm import VllmClient
+
+T = TypeVar("T")
+
+
+class EventLoopThread:
+    """An event loop in a thread of its own, for Celery's pool threads to hand coroutines to."""
+
+    def __init__(self) -> None:
+        self.loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="event-loop", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        self.loop.close()
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop and wait for it in this thread."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    def stop(self) -> None:
+        """End the loop once what it runs now has yielded."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+
+
+@dataclass(slots=True)
+class Runtime:
+    """What a worker process is made of. Built by `start`, ended by `stop`."""
+
+    thread: EventLoopThread
+    runner: Runner
+    dispatcher: Dispatcher
+    redis: Redis
+    session: aiohttp.ClientSession
+    background: list[asyncio.Task[None]]
+
+    @staticmethod
+    def start(app: Celery, settings: Settings) -> Runtime:
+        """Load the tokenizer, open the connections, and begin to probe the engines."""
+        vocabulary = load_vocabulary(settings.tokenizer, canvas=settings.canvas, context=settings.context)
+        thread = EventLoopThread()
+
+        async def build() -> Runtime:
+            session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                timeout=aiohttp.ClientTimeout(total=settings.read_timeout_s),
+                trust_env=False,
+            )
+            redis = connect(settings)
+            store = Store(redis, settings)
+            pool = Pool(
+                settings.engine_urls,
+                VllmClient(session, vocabulary.pad),
+                vocabulary,
+                least_loaded,
+                read_timeout_s=settings.read_timeout_s,
+                probe_interval_s=settings.probe_interval_s,
+            )
+            dispatcher = Dispatcher(app, settings)
+            runner = Runner(store, pool, dispatcher, vocabulary, settings.reads_in_flight)
+            name = f"{socket.gethostname()}-{os.getpid()}"
+            background = [
+                asyncio.create_task(pool.watch()),
+                asyncio.create_task(announce(store, name, pool)),
+            ]
+            return Runtime(thread, runner, dispatcher, redis, session, background)
+
+        return thread.call(build())
+
+    def stop(self) -> None:
+        """Close what `start` opened."""
+
+        async def close() -> None:
+            for task in self.background:
+                task.cancel()
+            await asyncio.gather(*self.background, return_exceptions=True)
+            await self.session.close()
+            await self.redis.aclose()
+
+        self.thread.call(close())
+        self.dispatcher.close()
+        self.thread.stop()

@@ -1,0 +1,52 @@
+"""Settings of the workers' floor: environment variables that begin with `CANVASS_`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """What a worker needs to know, and an API process with it."""
+
+    model_config = SettingsConfigDict(env_prefix="CANVASS_", frozen=True, extra="ignore")
+
+    redis_url: str = Field("redis://127.0.0.1:6379/0", description="Redis, broker and store in one.")
+    key_prefix: str = Field("canvass", description="First part of every key in Redis.")
+    engines: str = Field("http://127.0.0.1:8000", description="URLs of the engines, comma-separated.")
+    tokenizer: str = Field(
+        "google/diffusiongemma-26B-A4B-it",
+        description="The served model's tokenizer: a folder, or a name on the model hub.",
+    )
+    canvas: int = Field(64, ge=16, multiple_of=16, description="Tokens in the canvas that the engines serve.")
+    context: int | None = Field(
+        None, ge=64, description="Tokens in the model's context; unset, the engine's own refusal counts."
+    )
+
+    shard_reads: int = Field(64, ge=1, description="Most reads of one shard, unless a wave has more shards.")
+    max_shards: int = Field(8, ge=1, description="Most shards that a wave is cut into.")
+    publish_batch: int = Field(32, ge=1, description="Most shards that one task message carries.")
+    publish_gap_ms: float = Field(
+        4,
+        ge=0,
+        description="Least milliseconds between two task messages of one process; a lone one never waits.",
+    )
+    worker_threads: int = Field(16, ge=1, description="Task messages that one worker process runs at once.")
+    visibility_timeout_s: int = Field(
+        30,
+        ge=1,
+        description="Seconds until an unacknowledged task goes to another worker. Under 25 a chord can be lost.",
+    )
+
+    reads_in_flight: int = Field(
+        512, ge=1, description="Most reads that one worker process has at the engines."
+    )
+    read_timeout_s: float = Field(60, gt=0, description="Seconds that one read may take on an engine.")
+    probe_interval_s: float = Field(0.5, gt=0, description="Seconds between looks at an engine that is out.")
+    deadline_s: int = Field(600, ge=1, description="Seconds in which a decision must end.")
+    retention_s: int = Field(3600, ge=1, description="Seconds that a finished decision is kept.")
+
+    @property
+    def engine_urls(self) -> tuple[str, ...]:
+        """The engines, each without a trailing slash."""
+        return tuple(url.strip().rstrip("/") for url in self.engines.split(",") if url.strip())

@@ -1,0 +1,238 @@
+"""The store: every decision while it runs, and its outcome while it is kept, in Redis.
+
+One hash per decision, one key, one expiry:
+
+    decision    what was asked (planner.Decision)           status    open | succeeded | failed
+    wave        number of the current wave                  body      the outcome, once there is one
+    wave:N      the reads of wave N                         channel   where the one who waits listens
+    result:ID   the result of read ID                       created, deadline   seconds since 1970
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from planner.decision import Decision
+from planner.reads import Failure, Result, Wave, result_from_bytes, result_to_bytes
+from workers import scripts
+from workers.group_commit import GroupCommit
+from workers.settings import Settings
+
+PUT_CHUNK = 1000
+"""Most results one script call carries: Lua's `unpack` holds some thousands of values."""
+
+PIPELINE_LIMIT = 256
+
+Command = tuple[Any, ...]
+
+
+class StoreError(Exception):
+    """The store cannot be reached, or refused a command."""
+
+
+def connect(settings: Settings) -> Redis:
+    """A connection pool to Redis. Commands may take 10 s; a lost connection is tried again."""
+    return Redis.from_url(
+        settings.redis_url,
+        socket_timeout=10,
+        socket_connect_timeout=5,
+        socket_keepalive=True,
+        health_check_interval=30,
+        retry=Retry(ExponentialBackoff(cap=1, base=0.05), 3),
+        retry_on_error=[RedisConnectionError, RedisTimeoutError],
+        client_name=f"canvass-{socket.gethostname()}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An open decision as a worker finds it: its current wave, and the results so far."""
+
+    id: str
+    decision: Decision
+    number: int
+    wave: Wave
+    results: Mapping[str, Result]
+    created: float
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A finished decision: its terminal status, and the body its door answers with.
+
+    The body of a failed one is `{"code", "message"}`.
+    """
+
+    status: str
+    body: bytes
+
+    def failure(self) -> Failure | None:
+        """What went wrong, or None for a success."""
+        return None if self.status == "succeeded" else Failure(**orjson.loads(self.body))
+
+
+class Store:
+    """Reads and writes decisions. Commands of concurrent callers share one pipeline."""
+
+    def __init__(self, redis: Redis, settings: Settings) -> None:
+        self._redis = redis
+        self._prefix = settings.key_prefix
+        self._settings = settings
+        self._commands: GroupCommit[Sequence[Command], list[Any]] = GroupCommit(self._execute, PIPELINE_LIMIT)
+
+    async def run(self, *commands: Command) -> list[Any]:
+        """The replies of some commands, one after the other but not as a transaction.
+
+        Raises StoreError when Redis cannot be reached or refuses one of them.
+        """
+        return await self._commands.submit(commands)
+
+    async def _execute(self, groups: list[Sequence[Command]]) -> list[list[Any] | Exception]:
+        try:
+            async with self._redis.pipeline(transaction=False) as pipeline:
+                for command in (command for group in groups for command in group):
+                    pipeline.execute_command(*command)
+                replies = iter(await pipeline.execute(raise_on_error=False))
+        except (RedisError, OSError) as error:
+            raise StoreError(f"Redis does not answer: {error}") from error
+        return [_checked([next(replies) for _ in group]) for group in groups]
+
+    def key(self, *parts: str) -> str:
+        """A key of ours: the prefix, then the parts."""
+        return ":".join((self._prefix, *parts))
+
+    def _decision(self, id: str) -> str:
+        return self.key("decision", id)
+
+    async def save(self, id: str, decision: Decision, wave: Wave, channel: str, now: float) -> None:
+        """Accept a decision: from here on it cannot be lost. `now` is in seconds since 1970."""
+        key, settings = self._decision(id), self._settings
+        fields: dict[str, Any] = {
+            "decision": decision.to_json(),
+            "status": "open",
+            "wave": 0,
+            "wave:0": wave.to_bytes(),
+            "channel": channel,
+            "created": now,
+            "deadline": now + settings.deadline_s,
+        }
+        await self.run(
+            ("HSET", key, *(part for field in fields.items() for part in field)),
+            ("EXPIRE", key, settings.deadline_s + settings.retention_s),
+        )
+
+    async def load(self, id: str, number: int, *, with_results: bool = False) -> Snapshot | None:
+        """An open decision with the reads of its current wave, or None when it is over or gone.
+
+        `number` is the wave the caller expects; when another is current, that one is loaded. The
+        first wave has no results before it, so they are looked for only when asked.
+        """
+        if not with_results and number == 0:
+            names = ("decision", "wave", "status", "created", "deadline", "wave:0")
+            (values,) = await self.run(("HMGET", self._decision(id), *names))
+            fields = {name.encode(): value for name, value in zip(names, values, strict=True)}
+            if fields[b"wave"] in (b"0", None):
+                return _snapshot(id, fields)
+        (pairs,) = await self.run(("HGETALL", self._decision(id)))
+        return _snapshot(id, pairs)
+
+    async def put_results(self, id: str, results: Mapping[str, Result]) -> None:
+        """Keep the results of one shard. A decision that is over is left alone."""
+        pairs = list(_result_pairs(results, prefix="result:"))
+        await self.run(
+            *(
+                ("EVAL", scripts.PUT_RESULTS, 1, self._decision(id), *pairs[start : start + 2 * PUT_CHUNK])
+                for start in range(0, len(pairs), 2 * PUT_CHUNK)
+            )
+        )
+
+    async def advance(self, id: str, number: int, wave: Wave, results: Mapping[str, Result]) -> bool:
+        """Move a decision from wave `number` to the next; True for the one caller that moved it."""
+        pairs = _result_pairs(results)
+        (moved,) = await self.run(
+            ("EVAL", scripts.ADVANCE, 1, self._decision(id), number, number + 1, wave.to_bytes(), *pairs)
+        )
+        return bool(moved)
+
+    async def finish(self, id: str, outcome: Outcome) -> bool:
+        """End a decision and tell the one who waits; True for the one caller that ended it."""
+        message = b"%s %s\n%s" % (id.encode(), outcome.status.encode(), outcome.body)
+        (ended,) = await self.run(
+            (
+                "EVAL",
+                scripts.FINISH,
+                1,
+                self._decision(id),
+                outcome.status,
+                outcome.body,
+                self._settings.retention_s,
+                message,
+            )
+        )
+        return bool(ended)
+
+    async def outcomes(self, ids: Sequence[str]) -> dict[str, Outcome | None]:
+        """The outcome of each decision, None while it is open. One that is gone has failed: `gone`."""
+        replies = await self.run(*(("HMGET", self._decision(id), "status", "body") for id in ids))
+        return {id: _outcome(status, body) for id, (status, body) in zip(ids, replies, strict=True)}
+
+
+def _snapshot(id: str, fields: Mapping[bytes, bytes]) -> Snapshot | None:
+    if fields.get(b"status") != b"open":
+        return None
+    number = int(fields[b"wave"])
+    results = {
+        name.removeprefix(b"result:").decode(): result_from_bytes(value)
+        for name, value in fields.items()
+        if name.startswith(b"result:")
+    }
+    return Snapshot(
+        id=id,
+        decision=Decision.from_json(fields[b"decision"]),
+        number=number,
+        wave=Wave.from_bytes(fields[b"wave:%d" % number]),
+        results=results,
+        created=float(fields[b"created"]),
+        deadline=float(fields[b"deadline"]),
+    )
+
+
+def read_message(message: bytes) -> tuple[str, Outcome]:
+    """The decision id and outcome of what `finish` published."""
+    head, _, body = message.partition(b"\n")
+    id, status = head.decode().split(" ")
+    return id, Outcome(status, body)
+
+
+def failed(failure: Failure) -> Outcome:
+    """The outcome of a decision that could not be answered."""
+    return Outcome("failed", orjson.dumps({"code": failure.code, "message": failure.message}))
+
+
+def _outcome(status: bytes | None, body: bytes | None) -> Outcome | None:
+    if status is None:
+        return failed(Failure("gone", "the decision is no longer kept"))
+    return None if status == b"open" or body is None else Outcome(status.decode(), body)
+
+
+def _result_pairs(results: Mapping[str, Result], prefix: str = "") -> list[str | bytes]:
+    return [part for id, result in results.items() for part in (prefix + id, result_to_bytes(result))]
+
+
+def _checked(replies: list[Any]) -> list[Any] | Exception:
+    for reply in replies:
+        if isinstance(reply, Exception):
+            return StoreError(f"Redis refused a command: {reply}")
+    return replies

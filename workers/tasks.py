@@ -1,0 +1,61 @@
+"""The Celery tasks. They carry ids, hand over to the event loop, and wait.
+
+A task never raises for an expected failure: a chord with one failed header never runs its body. When
+the store cannot be reached, the message goes back to its queue and is delivered again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from celery import Celery
+from celery.exceptions import Reject
+from celery.signals import worker_init, worker_shutdown
+
+from workers.celery_app import ADVANCE, RUN, SHARD, make_celery
+from workers.runtime import Runtime
+from workers.settings import Settings
+from workers.store import StoreError
+
+STORE_PAUSE_S = 0.5
+"""Pause before a message goes back, so that a store that is away does not spin the queue."""
+
+T = TypeVar("T")
+
+
+def make_worker(settings: Settings) -> Celery:
+    """The application of a worker process. Its runtime starts with the worker and ends with it."""
+    app = make_celery(settings)
+    running: list[Runtime] = []
+
+    @worker_init.connect(weak=False)
+    def start(**_: Any) -> None:
+        running.append(Runtime.start(app, settings))
+
+    @worker_shutdown.connect(weak=False)
+    def stop(**_: Any) -> None:
+        running.pop().stop()
+
+    def call(work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return running[0].thread.call(work)
+        except StoreError as error:
+            time.sleep(STORE_PAUSE_S)
+            raise Reject(str(error), requeue=True) from error
+
+    @app.task(name=RUN, bind=True)
+    def run(task: Any, batch: list[tuple[str, int]]) -> None:
+        redelivered = bool((task.request.delivery_info or {}).get("redelivered"))
+        call(running[0].runner.run(batch, redelivered))
+
+    @app.task(name=SHARD, ignore_result=False)
+    def shard(id: str, number: int, shard: int, shards: int) -> int:
+        return call(running[0].runner.shard(id, number, shard, shards))
+
+    @app.task(name=ADVANCE)
+    def advance(_: list[int], id: str, number: int) -> None:
+        call(running[0].runner.advance(id, number))
+
+    return app

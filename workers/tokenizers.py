@@ -1,0 +1,65 @@
+"""Hugging Face tokenizers as the planner wants them."""
+
+from __future__ import annotations
+
+import copy
+from functools import cached_property
+from typing import Any
+
+from planner.vocabulary import Vocabulary, make_vocabulary
+
+_SENTINEL = "\x00user\x00"
+
+
+class HubTokenizer:
+    """A fast tokenizer loaded by transformers, from a folder or by a hub name.
+
+    Two copies of the tokenizer are held: one spells special tokens out as text, for what users
+    wrote, and one recognises them, for the chat template's own markup.
+    """
+
+    def __init__(self, name: str) -> None:
+        from transformers import AutoTokenizer
+
+        self._loaded: Any = AutoTokenizer.from_pretrained(name)
+        self._markup: Any = self._loaded.backend_tokenizer
+        self._plain: Any = copy.deepcopy(self._markup)
+        self._plain.encode_special_tokens = True
+
+    def encode(self, text: str) -> list[int]:
+        """See planner.vocabulary.Tokenizer."""
+        return list(self._plain.encode(text, add_special_tokens=False).ids)
+
+    def encode_markup(self, text: str) -> list[int]:
+        """See planner.vocabulary.Tokenizer."""
+        return list(self._markup.encode(text, add_special_tokens=False).ids)
+
+    def decode(self, ids: list[int]) -> str:
+        """See planner.vocabulary.Tokenizer."""
+        return str(self._markup.decode(ids, skip_special_tokens=False))
+
+    def token_id(self, token: str) -> int | None:
+        """See planner.vocabulary.Tokenizer."""
+        found: int | None = self._markup.token_to_id(token)
+        return found
+
+    def chat(self) -> tuple[str, str]:
+        """See planner.vocabulary.Tokenizer."""
+        return self._chat
+
+    def size(self) -> int:
+        """See planner.vocabulary.Tokenizer."""
+        return int(self._markup.get_vocab_size(with_added_tokens=True))
+
+    @cached_property
+    def _chat(self) -> tuple[str, str]:
+        text = self._loaded.apply_chat_template(
+            [{"role": "user", "content": _SENTINEL}], tokenize=False, add_generation_prompt=True
+        )
+        before, _, after = str(text).partition(_SENTINEL)
+        return before, after
+
+
+def load_vocabulary(tokenizer: str, *, canvas: int, context: int | None) -> Vocabulary:
+    """The vocabulary of the tokenizer in a folder, or of a hub name. Raises OSError when there is none."""
+    return make_vocabulary(HubTokenizer(tokenizer), canvas=canvas, context=context)
