@@ -56,6 +56,14 @@ def served_models(url: str) -> list[tuple[str, int | None]]:
         return []
 
 
+def readiness(url: str) -> tuple[bool, str]:
+    """Whether an API can serve a decision now, and what it says about it."""
+    answer = probe(f"{url}/ready")
+    if answer is None:
+        return False, "no answer"
+    return answer[0] == OK, answer[1].decode("utf-8", errors="replace")[:_ERROR_TEXT]
+
+
 def is_url_list(engines: str) -> bool:
     """Whether `engines` names servers, rather than a backend of the stand-in."""
     return engines.startswith(("http://", "https://"))

@@ -118,11 +118,12 @@ class Child:
         return self._process is not None and not self._end_wanted and not self.running
 
     def start(self) -> None:
-        """Start it, its log appended to what an earlier start wrote."""
+        """Start it; its log goes on where it is started again, and begins anew the first time."""
+        mode = "wb" if self._process is None else "ab"
         if self._process is not None:
             self._guard.forget(self._process.pid)
         self._end_wanted = False
-        with self.log.open("ab") as log:
+        with self.log.open(mode) as log:
             self._log_start = log.tell()
             output = self.output.open("wb") if self.output else contextlib.nullcontext(log)
             with output as stdout:

@@ -17,12 +17,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 from client import redis_server
 from client.errors import StopRequested
-from client.http import OK, is_url_list, probe, served_models
+from client.http import is_url_list, readiness, served_models
 from client.ports import free_port, local_url, require_free
 from client.process import Child, Guard, wait_until
 from client.recipes import Recipes
@@ -122,9 +121,7 @@ class Stack:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def start(self) -> None:
@@ -193,13 +190,14 @@ class Stack:
         if self._port:
             require_free(self._host, self._port)
         self._opened = self._open()
-        redis_port = self._start_redis()
+        if not self.redis_url:
+            self._start_redis()
         if self._backend:
             self._tokenizer = self._recipes.tokenizer()
             self._tokenizer.start()
         for _ in range(engines):
             self._start_engine()
-        if redis_port:
+        if self.redis:
             self._await_redis()
             self._report(f"Redis        {self.redis_url}")
         self._settings = self._make_settings()
@@ -216,19 +214,13 @@ class Stack:
         for needed in (logs, folder / "redis"):
             needed.mkdir(parents=True, exist_ok=True)
         lock = redis_server.lock_folder(folder)
-        for old in logs.iterdir():
-            old.unlink()
         return Recipes(logs=logs, guard=Guard(), lock=lock)
 
-    def _start_redis(self) -> int:
-        """The port of the stack's own Redis, 0 when it uses another."""
-        if self.redis_url:
-            return 0
+    def _start_redis(self) -> None:
         port = free_port()
         self.redis_url = f"redis://127.0.0.1:{port}/0"
         self.redis = self._recipes.redis(port, self.logs.with_name("redis"))
         self.redis.start()
-        return port
 
     def _start_engine(self) -> Child:
         number = len(self.engines) + 1
@@ -249,13 +241,15 @@ class Stack:
         found = {"CANVASS_TOKENIZER": self._await_tokenizer()} if self._tokenizer else {}
         for engine in self.engines:
             self._await_engine(engine)
-        served = [model for url in self.engine_urls for model in served_models(url)]
+        served = []
+        for url in self.engine_urls:
+            models = served_models(url)
+            self._report(f"Engine       {url}  {', '.join(name for name, _ in models) or 'not there yet'}")
+            served += models
         self.models = list(dict.fromkeys(name for name, _ in served))
         contexts = [context for _, context in served if context]
         if contexts:
             found["CANVASS_CONTEXT"] = str(min(contexts))
-        for url in self.engine_urls:
-            self._report(f"Engine       {url}  {', '.join(self.models)}")
         addresses = {"CANVASS_REDIS_URL": self.redis_url, "CANVASS_ENGINES": ",".join(self.engine_urls)}
         return {**found, **self._extra, **addresses}
 
@@ -282,18 +276,17 @@ class Stack:
         engine.command = (*engine.command[:-1], url.rpartition(":")[2])
 
     def _await_api(self, url: str) -> None:
-        said, since, told = "no answer", time.monotonic(), False
+        since, told = time.monotonic(), False
 
         def ready() -> bool | None:
-            nonlocal said, told
-            status, content = probe(f"{url}/ready") or (0, said.encode())
-            said = content.decode("utf-8", errors="replace")[:300]
-            if status != OK and not told and time.monotonic() - since > _PATIENCE_S:
+            nonlocal told
+            able, said = readiness(url)
+            if not able and not told and time.monotonic() - since > _PATIENCE_S:
                 told = True
                 self._report(f"Waiting for {url}/ready to be 200: {said}")
-            return True if status == OK else None
+            return able or None
 
-        self._until(ready, f"{url}/ready was not 200", lambda: f" (but {said})")
+        self._until(ready, f"{url}/ready was not 200", lambda: f" (but: {readiness(url)[1]})")
 
     def _until(self, probed: Callable[[], T | None], what: str, why: Callable[[], str] = lambda: "") -> T:
         def checked() -> T | None:

@@ -64,7 +64,10 @@ class Engine:
 
 
 class Pool:
-    """The engines of one worker process. Belongs to the worker's event loop."""
+    """The engines of one worker process. Belongs to the worker's event loop.
+
+    `changed` is set whenever an engine comes in or goes out.
+    """
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class Pool:
         self._read_timeout_s = read_timeout_s
         self._probe_interval_s = probe_interval_s
         self._probing: dict[str, asyncio.Task[None]] = {}
+        self.changed = asyncio.Event()
 
     async def read(self, read: Read, model: str, deadline: float) -> Result:
         """A read's rows, from whichever engine gives them, or the failure when none does in time.
@@ -161,6 +165,7 @@ class Pool:
     def _put_out(self, engine: Engine, error: EngineError) -> None:
         if engine.joined:
             log.warning("engine out", engine=engine.url, reason=str(error))
+            self.changed.set()
         engine.joined, engine.reason = False, str(error)
 
     async def _check(self, engine: Engine) -> None:
@@ -191,6 +196,7 @@ class Pool:
             self._put_out(engine, error)
             return
         engine.joined, engine.reason = True, ""
+        self.changed.set()
         log.info("engine in", engine=engine.url, model=engine.model.name, least_width=engine.least_width)
 
     async def _canary_read(self, engine: Engine, width: int) -> None:

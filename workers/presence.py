@@ -1,8 +1,9 @@
-"""Presence: each worker says once a second that it is there, and how it sees the pool."""
+"""Presence: each worker says that it is there and how it sees the pool, each second and at each change."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from time import time
 from typing import Any
 
@@ -26,7 +27,9 @@ async def announce(store: Store, worker: str, pool: Pool) -> None:
             await _announce_once(store, worker, pool)
         except StoreError as error:
             log.warning("cannot announce this worker", reason=str(error))
-        await asyncio.sleep(EVERY_S)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(pool.changed.wait(), EVERY_S)
+        pool.changed.clear()
 
 
 async def _announce_once(store: Store, worker: str, pool: Pool) -> None:

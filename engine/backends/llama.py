@@ -73,6 +73,8 @@ class LlamaBackend:
                 if not isinstance(piece, Piece):
                     raise piece
                 yield piece
+            # What the thread failed with, if it did, is raised here.
+            await running
         finally:
             stop.set()
             running.cancel()

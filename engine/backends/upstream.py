@@ -77,7 +77,7 @@ class UpstreamBackend:
         choice = await self._complete(body)
         logprobs = choice.get("logprobs") or {"tokens": [], "token_logprobs": [], "top_logprobs": []}
         rows = [
-            Row(self._id(token), {self._id(token): value} | self._by_id(top))
+            _row(self._id(token, self._codec.pad), value, self._by_id(top))
             for token, value, top in zip(
                 logprobs["tokens"], logprobs["token_logprobs"], logprobs["top_logprobs"], strict=True
             )
@@ -138,12 +138,19 @@ class UpstreamBackend:
             raise EngineError(f"its tokenizer is not {self._codec.folder}: pass its own with --tokenizer")
 
     def _by_id(self, logprobs: dict[str, float]) -> dict[int, float]:
-        return {self._id(name): value for name, value in logprobs.items()}
+        known = {self._id(name, -1): value for name, value in logprobs.items()}
+        known.pop(-1, None)
+        return known
 
-    def _id(self, name: str) -> int:
+    def _id(self, name: str, unknown: int) -> int:
+        """The id of a token, which a server that is not vLLM names by its text."""
         if name.startswith("token_id:"):
             return int(name[9:])
         if not self._ids:
             texts = (self._codec.token_text(token) for token in range(self._codec.vocabulary))
             self._ids = {text: token for token, text in enumerate(texts)}
-        return self._ids.get(name, self._codec.eos)
+        return self._ids.get(name, unknown)
+
+
+def _row(token: int, value: float, top: dict[int, float]) -> Row:
+    return Row(token, {token: value} | top)

@@ -9,8 +9,8 @@ Under a block's first line stand its options, one a line: `LABEL: NAME` or `LABE
 import re
 from dataclasses import dataclass
 
-_HEADER = re.compile(r"^\[(?:(\d+) )?([^\]\n]+)\] ", re.MULTILINE)
-_QUESTION = re.compile(r"^Question: ", re.MULTILINE)
+_HEADER = re.compile(r"^\[((?:(\d+) )?([^\n]+?))\](?: |$)", re.MULTILINE)
+_QUESTION = re.compile(r"^Question:(?: |$)", re.MULTILINE)
 # A label is one token: yes, no, a digit, a letter, or a code of two letters.
 _OPTION = re.compile(r"^(yes|no|[A-Za-z0-9]{1,2})(?:: (.*)| - .*)?$")
 _LINE_ID = re.compile(r"([^\n]+?):\s*$")
@@ -66,11 +66,13 @@ def read_prompt(text: str) -> Shown:
     ends = [header.start() for header in headers[1:]] + [len(text)]
     for header, end in zip(headers, ends, strict=False):
         blank = text.find("\n\n", header.start(), end)
-        question = _question(header[2], text[header.start() : end if blank < 0 else blank])
+        question = _question(header[3], text[header.start() : end if blank < 0 else blank])
         # The questions stand before the state, which may hold lines that look like theirs.
-        by_id.setdefault(header[2], question)
-        if header[1]:
-            by_index.setdefault(header[1], question)
+        by_id.setdefault(header[3], question)
+        if header[2]:
+            by_index.setdefault(header[2], question)
+            # Without an index, an id may begin with a number and a space itself.
+            by_id.setdefault(header[1], Question(header[1], question.text, question.options))
     last = max((question.start() for question in _QUESTION.finditer(text)), default=0)
     return Shown(text, by_id, by_index, _question(None, text[last:]))
 

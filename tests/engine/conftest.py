@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_wire import Server, start
+
+from tests.engine.support import Server, start
 
 
 @pytest.fixture

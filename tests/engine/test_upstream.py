@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from engine_wire import SLOT, Server, isolated, rows, slot_of
+
+from tests.engine.support import SLOT, Server, isolated, rows, slot_of
 
 PROMPT = isolated("Is the customer angry?", state="The parcel never came.")
 ANSWER = f"answer:{SLOT}"

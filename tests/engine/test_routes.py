@@ -7,7 +7,8 @@ import urllib.request
 from collections.abc import Callable
 
 import pytest
-from engine_wire import Server, ids, start, tokenizer
+
+from tests.engine.support import Server, ids, refusal, tokenizer
 
 Scripted = Callable[..., Server]
 
@@ -96,10 +97,8 @@ def test_a_signal_ends_it_promptly_in_the_middle_of_a_hang(scripted: Scripted, n
     assert time.monotonic() - began < 1.5
 
 
-def test_a_missing_model_is_one_line_on_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(AssertionError):
-        start("--backend", "llama:/no/such.gguf")
-    assert "/no/such.gguf is no file" in capfd.readouterr().err
+def test_a_missing_model_is_one_line_on_standard_error() -> None:
+    assert "/no/such.gguf is no file" in refusal("--backend", "llama:/no/such.gguf")
 
 
 def _events(server: Server, path: str, body: object) -> list[str]:

@@ -2,7 +2,7 @@
 
 import math
 
-from engine_wire import PAD, SLOT, Server, canvas_read, isolated, label_id, rows, slot_of
+from tests.engine.support import PAD, SLOT, Server, canvas_read, isolated, label_id, rows, slot_of
 
 TEMPLATE = f"answer:{SLOT}"
 PROMPT = isolated("Is it urgent?")

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from engine_wire import EOS, PAD, ROOT, ids, tokenizer
+from tests.engine.support import EOS, PAD, ROOT, ids, tokenizer
 
 
 def _folder(*arguments: str) -> Path:
@@ -28,7 +28,7 @@ def test_transformers_loads_the_folder() -> None:
     assert (loaded.pad_token, loaded.pad_token_id) == ("<|endoftext|>", PAD)
     assert (len(loaded), loaded.model_max_length) == (49152, 8192)
     chat = loaded.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False)
-    assert chat.endswith("<|im_start|>user\nHi<|im_end|>\n")
+    assert str(chat).endswith("<|im_start|>user\nHi<|im_end|>\n")
 
 
 def test_it_splits_as_llama_cpp_does() -> None:

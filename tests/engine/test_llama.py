@@ -6,7 +6,20 @@ import threading
 import time
 
 import pytest
-from engine_wire import EOS, NOISE, SLOT, Server, ids, isolated, label_id, rows, share, slot_of, written
+
+from tests.engine.support import (
+    EOS,
+    NOISE,
+    SLOT,
+    Server,
+    ids,
+    isolated,
+    label_id,
+    rows,
+    share,
+    slot_of,
+    written,
+)
 
 ANSWER = f"answer:{SLOT}"
 STATE = "The parcel never came. Nobody answers my mails. I want my money back today."

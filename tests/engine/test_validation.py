@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from engine_wire import SLOT, Server, canvas_read, ids, isolated, rows
+
+from tests.engine.support import SLOT, Server, canvas_read, ids, isolated, rows
 
 TEMPLATE = f"answer:{SLOT}"
 PROMPT = isolated("Is it urgent?")

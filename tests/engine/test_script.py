@@ -4,10 +4,12 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_wire import (
+
+from tests.engine.support import (
     EOS,
     NOISE,
     SLOT,
@@ -17,10 +19,10 @@ from engine_wire import (
     ids,
     isolated,
     label_id,
+    refusal,
     rows,
     share,
     slot_of,
-    start,
     written,
 )
 
@@ -213,12 +215,10 @@ def test_a_fault_of_a_rule_ends_after_its_times(scripted: Scripted) -> None:
     assert statuses == [503, 503, 200]
 
 
-def test_a_wrong_script_is_refused_with_the_rule_that_is_wrong(tmp_path: Any, capfd: Any) -> None:
+def test_a_wrong_script_is_refused_with_the_rule_that_is_wrong(tmp_path: Path) -> None:
     file = tmp_path / "script.json"
     file.write_text(json.dumps({"rules": [{"id": "a", "lables": {"yes": 1}}]}))
-    with pytest.raises(AssertionError):
-        start("--backend", f"script:{file}")
-    assert "rule 1: unknown keys lables" in capfd.readouterr().err
+    assert "rule 1: unknown keys lables" in refusal("--backend", f"script:{file}")
 
 
 def _blank(server: Server, text: str) -> str:

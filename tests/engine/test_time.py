@@ -6,7 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from engine_wire import SLOT, Reply, Server, isolated
+
+from tests.engine.support import SLOT, Reply, Server, isolated
 
 Scripted = Callable[..., Server]
 ANSWER = f"answer:{SLOT}"
@@ -62,12 +63,13 @@ def test_a_cache_salt_keeps_tenants_apart(scripted: Scripted) -> None:
 def test_a_full_cache_forgets_the_oldest(scripted: Scripted) -> None:
     server = scripted([], "--cache-blocks", "16")
     cached = [
-        server.read(isolated("Is it?", state=state * 40), ANSWER).body["usage"]["prompt_tokens_details"][
+        server.read(isolated("Is it?", state=state * 90), ANSWER).body["usage"]["prompt_tokens_details"][
             "cached_tokens"
         ]
         for state in ("One parcel. ", "Two letters. ", "One parcel. ")
     ]
-    assert cached == [0, 0, 0]
+    # What all prompts begin with (the system message) is the only thing that stays.
+    assert cached[2] == cached[1] < 48
 
 
 def test_over_the_queue_limit_the_answer_is_503(scripted: Scripted) -> None:

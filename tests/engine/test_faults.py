@@ -7,7 +7,8 @@ import urllib.error
 from collections.abc import Callable
 
 import pytest
-from engine_wire import SLOT, Server, canvas_read, isolated, label_id, rows, slot_of
+
+from tests.engine.support import SLOT, Server, canvas_read, isolated, label_id, rows, slot_of
 
 Scripted = Callable[..., Server]
 ANSWER = f"answer:{SLOT}"

@@ -81,6 +81,14 @@ def start(*arguments: str) -> Server:
     return Server(line.split()[2], process)
 
 
+def refusal(*arguments: str) -> str:
+    """What an engine that does not start says on standard error."""
+    command = [sys.executable, "-m", "engine", *arguments]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    return ended.stderr
+
+
 @cache
 def tokenizer() -> Tokenizer:
     """The default model's tokenizer."""

@@ -1,0 +1,1 @@
+"""Behaviour of the stand-in engine, over real HTTP against a real engine process."""
