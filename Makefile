@@ -12,10 +12,11 @@ demo: $(READY)  ## Show the main job on the embedded stack
 test: $(READY)  ## Run every test
 	$(BIN)/pytest
 
-check: $(READY)  ## Lint, format, types
+check: $(READY)  ## Lint, format, types, import direction, file naming
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/pytest -q tests/house
 
 format: $(READY)  ## Mend what the linter can mend
 	$(BIN)/ruff check --fix .

@@ -18,6 +18,7 @@ def main() -> None:
         loop="uvloop",
         http="httptools",
         access_log=False,
+        server_header=False,
         log_level="warning",
         timeout_graceful_shutdown=30,
     )

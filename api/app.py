@@ -16,7 +16,7 @@ from api.waiting import Waiting
 from workers.celery_app import make_celery
 from workers.dispatch import Dispatcher
 from workers.store import Store, connect
-from workers.tokenizers import load_vocabulary
+from workers.tokenizers import load_vocabulary, settle_memory
 
 
 def make_app(settings: ApiSettings) -> FastAPI:
@@ -25,6 +25,7 @@ def make_app(settings: ApiSettings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         vocabulary = load_vocabulary(settings.tokenizer, canvas=settings.canvas, context=settings.context)
+        settle_memory()
         redis = connect(settings)
         store = Store(redis, settings)
         dispatcher = Dispatcher(make_celery(settings), settings)

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.caller import call
 from bench.load import Load, Target, decision_body, one_after_another, side_by_side
-from bench.processes import cpu_seconds, noop_server
+from bench.processes import cpu_seconds, floor_server
 from client.stack import Stack
 from engine.gguf_model import default_model
 from engine.tokenizer import ensure_folder
@@ -77,30 +76,25 @@ def wide_decision() -> list[Figure]:
 def throughput() -> list[Figure]:
     """One-read decisions at 64 and at 8 clients: their rate, and their CPU over the floor's.
 
-    The floor is what no service in front of an engine can do without: one raw engine call, both its
-    ends (a bare aiohttp caller, and the engine that serves it), and one request to a FastAPI server
-    that does nothing. The load generator's own CPU is counted nowhere.
+    The floor is one raw engine call plus one FastAPI request that does nothing else, as one program
+    (bench/floor.py) under the same load; its CPU is counted with the engine's. Of a decision the CPU
+    of API, worker and Redis is counted. The load generator's own is counted nowhere.
     """
-    with _stack() as stack, noop_server() as (noop_url, noop_pid):
-        ours = [child.pid for child in (*stack.apis, *stack.workers) if child.pid] + _redis_pids(stack)
-        engine = [child.pid for child in stack.engines if child.pid]
+    with _stack() as stack:
         decision, raw = _decision(stack, 1), _raw_read(stack)
+        ours = [child.pid for child in (*stack.apis, *stack.workers, stack.redis) if child and child.pid]
+        engine = [child.pid for child in stack.engines if child.pid]
         side_by_side(decision, BUSY, WARM_UP_S)
         light = side_by_side(decision, LIGHT, LOAD_S)
         busy, busy_cpu = _with_cpu(ours, lambda: side_by_side(decision, BUSY, LOAD_S))
-        served_before = cpu_seconds(engine)
-        called = call(raw, BUSY, LOAD_S / 2)
-        engine_cpu = (cpu_seconds(engine) - served_before) / called.requests
-        noop = Target(noop_url, decision.bodies)
-        _, noop_cpu = _with_cpu([noop_pid], lambda: side_by_side(noop, BUSY, LOAD_S / 2))
-    floor = called.cpu_s + engine_cpu + noop_cpu
-    told = (
-        f"{1000 * busy_cpu:.2f} ms CPU a decision, floor {1000 * floor:.2f} ms (engine call: caller "
-        f"{1000 * called.cpu_s:.2f}, engine {1000 * engine_cpu:.2f}; no-op request {1000 * noop_cpu:.2f})"
-    )
+        with floor_server(raw.url) as (url, pid):
+            floor_load = Target(url, raw.bodies)
+            side_by_side(floor_load, BUSY, WARM_UP_S / 2)
+            floored, floor_cpu = _with_cpu([pid, *engine], lambda: side_by_side(floor_load, BUSY, LOAD_S))
+    told = f"{1000 * busy_cpu:.2f} ms CPU a decision, {1000 * floor_cpu:.2f} ms the floor ({floored.per_s:.0f}/s)"
     rates = f"{busy.per_s:.0f}/s at {BUSY} clients, {light.per_s:.0f}/s at {LIGHT}"
     return [
-        Figure("cpu_over_floor", busy_cpu / floor, 2.0, True, told),
+        Figure("cpu_over_floor", busy_cpu / floor_cpu, 2.0, True, told),
         Figure("busy_over_light", busy.per_s / light.per_s, 1.8, False, rates),
         Figure("decisions_per_s", busy.per_s, None, False, f"at {BUSY} clients on this machine"),
     ]
@@ -134,10 +128,6 @@ def _raw_read(stack: Stack) -> Target:
         read = first_wave(make_plan(decision, vocabulary)).reads[0]
         bodies.append(read_body(read, stack.models[0], vocabulary.pad, read.canvas.width))
     return Target(f"{stack.engine_urls[0]}/v1/completions", bodies)
-
-
-def _redis_pids(stack: Stack) -> list[int]:
-    return [stack.redis.pid] if stack.redis is not None and stack.redis.pid else []
 
 
 def _with_cpu(pids: list[int], run: Callable[[], Load]) -> tuple[Load, float]:

@@ -27,13 +27,13 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
 
 @contextmanager
-def noop_server() -> Iterator[tuple[str, int]]:
-    """The URL and process id of a running `bench.noop`."""
+def floor_server(engine: str) -> Iterator[tuple[str, int]]:
+    """The URL and process id of a running `bench.floor` in front of an engine's route."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/"
-    process = subprocess.Popen([sys.executable, "-m", "bench.noop", str(port)])
+    process = subprocess.Popen([sys.executable, "-m", "bench.floor", str(port), engine])
     try:
-        _wait_for(url, process)
+        _wait_for(f"{url}docs", process)
         yield url, process.pid
     finally:
         process.terminate()
@@ -44,9 +44,9 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], timeout_s: float = 30)
     end = time.monotonic() + timeout_s
     while time.monotonic() < end and process.poll() is None:
         try:
-            urllib.request.urlopen(urllib.request.Request(url, data=b"{}"), timeout=1).close()
+            urllib.request.urlopen(url, timeout=1).close()
         except (urllib.error.URLError, OSError):
             time.sleep(0.05)
         else:
             return
-    raise RuntimeError("the no-op server did not start")
+    raise RuntimeError("the floor server did not start")

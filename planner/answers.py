@@ -88,9 +88,9 @@ def entropy(probabilities: Sequence[float]) -> float:
 
 def fold(draws: Sequence[Distribution]) -> Reading:
     """The reading of one question's draws, at least one, in any order."""
-    columns = list(zip(*(draw.probabilities for draw in draws), strict=True))
-    means = tuple(fmean(column) for column in columns)
     count = len(draws)
+    columns = list(zip(*(draw.probabilities for draw in draws), strict=True))
+    means = tuple(math.fsum(column) / count for column in columns)
     error = tuple(stdev(column) / math.sqrt(count) if count > 1 else 0.0 for column in columns)
     best = argmax(means)
     return Reading(

@@ -24,7 +24,7 @@ MAX_OPTIONS = 255
 MAX_LEVELS = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Format:
     """How questions are named in the prompt and answered in the canvas.
 

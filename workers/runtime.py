@@ -22,7 +22,7 @@ from workers.routing import least_loaded
 from workers.runner import Runner
 from workers.settings import Settings
 from workers.store import Store, connect
-from workers.tokenizers import load_vocabulary
+from workers.tokenizers import load_vocabulary, settle_memory
 from workers.vllm import VllmClient
 
 T = TypeVar("T")
@@ -66,12 +66,14 @@ class Runtime:
     def start(app: Celery, settings: Settings) -> Runtime:
         """Load the tokenizer, open the connections, and begin to probe the engines."""
         vocabulary = load_vocabulary(settings.tokenizer, canvas=settings.canvas, context=settings.context)
+        settle_memory()
         thread = EventLoopThread()
 
         async def build() -> Runtime:
             session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
                 timeout=aiohttp.ClientTimeout(total=settings.read_timeout_s),
+                cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=False,
             )
             redis = connect(settings)

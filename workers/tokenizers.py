@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +29,9 @@ class HubTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """See planner.vocabulary.Tokenizer."""
-        return list(self._plain.encode(text, add_special_tokens=False).ids)
+        # The batch call leaves out the offsets that nobody asks for: a third less time on short texts.
+        (encoding,) = self._plain.encode_batch_fast([text], add_special_tokens=False)
+        return list(encoding.ids)
 
     def encode_markup(self, text: str) -> list[int]:
         """See planner.vocabulary.Tokenizer."""
@@ -58,6 +61,17 @@ class HubTokenizer:
         )
         before, _, after = str(text).partition(_SENTINEL)
         return before, after
+
+
+def settle_memory() -> None:
+    """Leave what was loaded so far out of garbage collection: it stays for the life of the process.
+
+    Importing transformers makes hundreds of thousands of objects, and every full collection would walk
+    them all in the middle of somebody's decision.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def load_vocabulary(tokenizer: str, *, canvas: int, context: int | None) -> Vocabulary:

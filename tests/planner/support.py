@@ -183,7 +183,7 @@ class FakeTokenizer:
         return list(self._markup(text))
 
     def decode(self, ids: list[int]) -> str:
-        spelled = {id: token for token, id in (self.special | self.ids).items()}
+        spelled = {id: token for token, id in {**self.special, **self.ids}.items()}
         return "".join(spelled[id] for id in ids)
 
     def token_id(self, token: str) -> int | None:

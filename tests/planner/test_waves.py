@@ -122,7 +122,9 @@ def test_one_unsure_slot_draws_its_whole_canvas_again(vocabulary: Vocabulary) ->
 
 
 def test_what_later_draws_say_asks_for_no_more(vocabulary: Vocabulary) -> None:
-    played = play(auto(vocabulary, noul("a")), lambda read: rows(read, [0.5, 0.5] if read.seed else [0.99, 0.01]))
+    played = play(
+        auto(vocabulary, noul("a")), lambda read: rows(read, [0.5, 0.5] if read.seed else [0.99, 0.01])
+    )
     assert len(played.reads) == 1
 
 
