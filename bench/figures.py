@@ -91,7 +91,7 @@ def throughput() -> list[Figure]:
             floor_load = Target(url, raw.bodies)
             side_by_side(floor_load, BUSY, WARM_UP_S / 2)
             _, floor_cpu = _with_cpu([pid, *engine], lambda: side_by_side(floor_load, BUSY, LOAD_S))
-    told = f"{1000 * busy_cpu:.2f} ms CPU a decision, {1000 * floor_cpu:.2f} ms the floor ({floored.per_s:.0f}/s)"
+    told = f"{1000 * busy_cpu:.2f} ms CPU a decision, {1000 * floor_cpu:.2f} ms the floor"
     rates = f"{busy.per_s:.0f}/s at {BUSY} clients, {light.per_s:.0f}/s at {LIGHT}"
     return [
         Figure("cpu_over_floor", busy_cpu / floor_cpu, 2.0, True, told),

@@ -33,7 +33,7 @@ class Settings(BaseSettings):
     visibility_timeout_s: int = Field(
         30,
         ge=1,
-        description="Seconds until an unacknowledged task goes to another worker (under 25, chords get lost).",
+        description="Seconds until an unacknowledged task goes to another worker; under 25, chords get lost.",
     )
 
     reads_in_flight: int = Field(
