@@ -15,6 +15,9 @@ from planner.vocabulary import Vocabulary
 
 WIDTH_STEP = 16
 
+AROUND = 2
+"""Tokens that every canvas holds beside its template: the turn close and one padding row."""
+
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
@@ -59,7 +62,7 @@ def _noise(seed: int, count: int, size: int) -> tuple[int, ...]:
 
 def width_for(template_length: int) -> int:
     """The narrowest canvas, in tokens, for a template: turn close and one padding row included."""
-    return -(-(template_length + 2) // WIDTH_STEP) * WIDTH_STEP
+    return -(-(template_length + AROUND) // WIDTH_STEP) * WIDTH_STEP
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-QuestionType = Literal["noul", "choice", "score"]
+QuestionType = Literal["noul", "choice", "score", "span", "spans"]
 ChunkPrompt = Literal["own", "shared"]
 
 YES, NO = "yes", "no"
@@ -35,7 +35,12 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One typed question. `ask_if` maps an earlier question to the answers under which this is asked."""
+    """One typed question. `ask_if` maps an earlier question to the answers under which this is asked.
+
+    A span question has no alternatives: it is answered with pieces of the text, of up to `max_tokens`
+    tokens in all (None: as many as fit the canvas, up to its type's usual number), and `spans` with at
+    most `max_items` of them.
+    """
 
     id: str
     type: QuestionType
@@ -44,6 +49,13 @@ class Question:
     depends_on: tuple[str, ...] = ()
     ask_if: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     alone: bool = False
+    max_tokens: int | None = None
+    max_items: int = 1
+
+    @property
+    def is_span(self) -> bool:
+        """Whether the answer is found in the text rather than among labels."""
+        return self.type in ("span", "spans")
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -94,6 +106,13 @@ class Decision:
     def text(self) -> str:
         """The state as the model reads it."""
         return as_text(self.state)
+
+    @cached_property
+    def source(self) -> str:
+        """The text that span offsets index: a string state, the `text` of an object, else its JSON."""
+        if isinstance(self.state, dict) and isinstance(self.state.get("text"), str):
+            return str(self.state["text"])
+        return self.text
 
     @cached_property
     def by_id(self) -> dict[str, Question]:

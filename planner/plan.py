@@ -12,29 +12,41 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from planner.canvas import width_for
+from planner.canvas import AROUND, width_for
 from planner.decision import Decision, Question
 from planner.errors import Invalid
 from planner.formats import ISOLATED, Format, Row, Template, joint_format, labels_of, make_template
 from planner.prompts import isolated_head
 from planner.reads import Ids
+from planner.spans.blanks import blank_of
+from planner.spans.windows import Window, make_windows
 from planner.stages import make_stages
 from planner.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A decision that was checked whole. `stages` holds the asked questions in the order of asking."""
+    """A decision that was checked whole.
+
+    `stages` holds the asked label questions in the order of asking, `spans` the asked span questions,
+    which run beside the first stage.
+    """
 
     decision: Decision
     vocabulary: Vocabulary
     stages: tuple[tuple[Question, ...], ...]
+    spans: tuple[Question, ...]
 
     @cached_property
     def isolated_head(self) -> Ids:
         """Prompt ids that every isolated read of this decision begins with."""
         text = isolated_head(self.decision.text, self.decision.options.instructions)
         return (*self.vocabulary.chat_open, *self.vocabulary.tokenizer.encode(text))
+
+    @cached_property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows of the source text, the same for every span question."""
+        return make_windows(self.decision.source, self.vocabulary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,17 @@ def make_plan(decision: Decision, vocabulary: Vocabulary) -> Plan:
 
     Every chunk that could be asked is laid out once, so that no later stage turns out not to fit.
     """
-    plan = Plan(decision, vocabulary, make_stages(decision))
+    asked = make_stages(decision)
+    plan = Plan(
+        decision,
+        vocabulary,
+        stages=tuple(labels for stage in asked if (labels := tuple(q for q in stage if not q.is_span))),
+        spans=tuple(question for stage in asked for question in stage if question.is_span),
+    )
+    if plan.spans and not decision.source.strip():
+        raise Invalid(("state",), "span questions need a state with text in it", given=decision.state)
+    for question in plan.spans:
+        blank_of(question, vocabulary)
     for stage in plan.stages:
         for step in steps_of(plan, stage):
             for chunk in step:
@@ -129,6 +151,6 @@ def _does_not_fit(question: Question, length: int, vocabulary: Vocabulary) -> In
     return Invalid(
         ("questions", question.id),
         f"the answer takes {length} tokens with its id; the canvas of {vocabulary.canvas} holds "
-        f"{vocabulary.canvas - 2}: shorten the id or ask it isolated",
+        f"{vocabulary.canvas - AROUND}: shorten the id or ask it isolated",
         given=question.id,
     )

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import orjson
+from pydantic import TypeAdapter
 
 from planner.canvas import Canvas
 
 MAX_IDS = 128
 """Most label ids one request may ask for (vLLM's limit on `logprob_token_ids`)."""
 
-ReadKind = Literal["label"]
+ReadKind = Literal["label", "span", "list", "choose"]
+"""What a read is for: labels, one span, a list of spans, or the choice between windows that disagree."""
 Ids = tuple[int, ...]
 
 
@@ -44,12 +46,45 @@ class Rows:
     """A read that came back.
 
     `logprobs[slot][i]` belongs to the read's `ids[i]`, natural log over the whole vocabulary;
-    `top[slot]` is the model's own first pick there. `ms` is the engine's wall time,
+    `top[slot]` is the model's own first pick there, with the logprob `peaks[slot]`. `ms` is the engine's wall time,
     `prompt_tokens` and `cached_tokens` its usage, `attempts` the requests it took.
     """
 
     logprobs: tuple[tuple[float, ...], ...]
     top: tuple[int, ...]
+    engine: str = ""
+    ms: float = 0.0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    attempts: int = 1
+    peaks: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A piece of the source text, in code points, with how sure the read is of it.
+
+    `confidence` is the weakest probability, among the allowed ids, along the piece and its end;
+    `coverage` the least mass that the allowed ids held there.
+    """
+
+    start: int
+    end: int
+    confidence: float
+    coverage: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a span or list read came to: its items in order, none for "none".
+
+    `confidence` is the item's, the weakest one's of a list, or that of "none"; `tokens` counts the
+    blank's positions that the model wrote to. The rest is as in `Rows`.
+    """
+
+    items: tuple[Item, ...]
+    confidence: float
+    tokens: int
     engine: str = ""
     ms: float = 0.0
     prompt_tokens: int = 0
@@ -65,7 +100,7 @@ class Failure:
     message: str
 
 
-Result = Rows | Failure
+Result = Rows | Found | Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,30 +164,25 @@ class _Table(Generic[RowT]):
         return place
 
 
+_RESULTS: dict[str, TypeAdapter[Any]] = {
+    "rows": TypeAdapter(Rows),
+    "found": TypeAdapter(Found),
+    "failure": TypeAdapter(Failure),
+}
+_NAMES: dict[type, str] = {Rows: "rows", Found: "found", Failure: "failure"}
+
+
 def result_to_bytes(result: Result) -> bytes:
-    """A result for the store, as a JSON array: rows, or a failure's two strings."""
-    if isinstance(result, Failure):
-        return orjson.dumps((result.code, result.message))
-    return orjson.dumps(
-        (
-            result.logprobs,
-            result.top,
-            result.engine,
-            result.ms,
-            result.prompt_tokens,
-            result.cached_tokens,
-            result.attempts,
-        )
-    )
+    """A result for the store: the name of its kind, a space, and its fields as JSON."""
+    name = _NAMES[type(result)]
+    return name.encode() + b" " + _RESULTS[name].dump_json(result)
 
 
 def result_from_bytes(data: bytes) -> Result:
     """The result that `result_to_bytes` wrote."""
-    row = orjson.loads(data)
-    if len(row) == 2:
-        return Failure(*row)
-    logprobs, top, *rest = row
-    return Rows(tuple(tuple(values) for values in logprobs), tuple(top), *rest)
+    name, _, fields = data.partition(b" ")
+    result: Result = _RESULTS[name.decode()].validate_json(fields)
+    return result
 
 
 def id_sets(ids: Sequence[int]) -> tuple[Ids, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from planner.decision import NO, YES, Decision, Question
-from planner.errors import Invalid
+from planner.errors import Invalid, Location
 
 _NOUL_WORDS = {"true": YES, "false": NO}
 
@@ -26,16 +26,20 @@ def answer_names(question: Question) -> dict[str, str]:
 
 
 def check_references(decision: Decision) -> None:
-    """Raise Invalid when a dependency, an `ask_if` value or `ask` names what does not exist."""
+    """Raise Invalid when a dependency, an `ask_if` value or `ask` names what does not exist.
+
+    Span questions run beside the first stage: they depend on nothing, and nothing depends on them.
+    """
     known = decision.by_id
     for question in decision.questions:
         loc = ("questions", question.id)
+        if question.is_span and question.needs:
+            field = "depends_on" if question.depends_on else "ask_if"
+            raise Invalid((*loc, field), f"a {question.type} question depends on no other", given=question.needs)
         for place, id in enumerate(question.depends_on):
-            if id not in known:
-                raise Invalid((*loc, "depends_on", place), f"there is no question {id!r}", given=id)
+            _check_needed((*loc, "depends_on", place), id, known)
         for id, answers in question.ask_if.items():
-            if id not in known:
-                raise Invalid((*loc, "ask_if", id), f"there is no question {id!r}", given=id)
+            _check_needed((*loc, "ask_if", id), id, known)
             names = answer_names(known[id])
             for answer in answers:
                 if answer not in names:
@@ -47,6 +51,13 @@ def check_references(decision: Decision) -> None:
     for place, id in enumerate(decision.options.ask or ()):
         if id not in known:
             raise Invalid(("ask", place), f"there is no question {id!r}", given=id)
+
+
+def _check_needed(loc: Location, id: str, known: Mapping[str, Question]) -> None:
+    if id not in known:
+        raise Invalid(loc, f"there is no question {id!r}", given=id)
+    if known[id].is_span:
+        raise Invalid(loc, f"{id!r} is a {known[id].type} question, and nothing may depend on one", given=id)
 
 
 def make_stages(decision: Decision) -> tuple[tuple[Question, ...], ...]:
@@ -101,7 +112,3 @@ def skip_reason(question: Question, answers: Mapping[str, str], known: Mapping[s
             return f"{id!r} is {answer!r}, not {' or '.join(map(repr, wanted))}"
     return None
 
-
-def restated(question: Question, ids: Sequence[str]) -> tuple[str, ...]:
-    """The needed questions among `ids` (the settled ones), in the question's own order."""
-    return tuple(id for id in question.needs if id in ids)

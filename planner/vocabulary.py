@@ -6,6 +6,7 @@ of `FAMILIES`, never another branch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -19,11 +20,20 @@ class Tokenizer(Protocol):
     def encode(self, text: str) -> list[int]:
         """Token ids of `text` as plain text: a special token's spelling inside it stays text."""
 
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """`encode` of each text, in one call."""
+
     def encode_markup(self, text: str) -> list[int]:
         """Token ids of the model's own markup: special tokens are recognised, none is added."""
 
     def decode(self, ids: list[int]) -> str:
         """The text of token ids."""
+
+    def token_bytes(self, id: int) -> bytes:
+        """The UTF-8 bytes that one token writes; part of a character for some."""
+
+    def eos_id(self) -> int | None:
+        """The id of the end-of-sequence token, or None when the tokenizer names none."""
 
     def token_id(self, token: str) -> int | None:
         """The id of one token by its spelling, or None when the vocabulary has no such token."""

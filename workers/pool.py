@@ -11,7 +11,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import time
 from typing import Any, cast
 
@@ -152,7 +152,7 @@ class Pool:
             )
         finally:
             engine.in_flight -= 1
-        return rows if attempts == 1 else _with_attempts(rows, attempts)
+        return rows if attempts == 1 else replace(rows, attempts=attempts)
 
     async def _joined(self, model: str) -> list[Engine]:
         """The engines that can take a read of `model`; when none is in, each is probed once, now."""
@@ -208,8 +208,3 @@ class Pool:
             timeout_s=PROBE_TIMEOUT_S,
         )
 
-
-def _with_attempts(rows: Rows, attempts: int) -> Rows:
-    return Rows(
-        rows.logprobs, rows.top, rows.engine, rows.ms, rows.prompt_tokens, rows.cached_tokens, attempts
-    )

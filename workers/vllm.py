@@ -95,11 +95,12 @@ def rows_of(read: Read, width: int, answer: Any, engine: str, ms: float) -> Rows
             raise Broken(f"{engine} gave {len(rows)} rows for a canvas of {width}")
         names = [f"token_id:{id}" for id in read.ids]
         logprobs = tuple(tuple(float(rows[place][name]) for name in names) for place in read.canvas.free)
-        tops = (max(rows[place], key=rows[place].__getitem__) for place in read.canvas.free)
+        tops = [max(rows[place], key=rows[place].__getitem__) for place in read.canvas.free]
+        peaks = tuple(float(rows[place][name]) for place, name in zip(read.canvas.free, tops, strict=True))
         top = tuple(int(name.removeprefix("token_id:")) for name in tops)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise Broken(f"{engine} answered 200 with no canvas read in it: {error!r}") from error
-    if not all(math.isfinite(value) for row in logprobs for value in row):
+    if not all(math.isfinite(value) for row in (*logprobs, peaks) for value in row):
         raise Broken(f"{engine} gave a logprob that is no number")
     return Rows(
         logprobs=logprobs,
@@ -108,6 +109,7 @@ def rows_of(read: Read, width: int, answer: Any, engine: str, ms: float) -> Rows
         ms=ms,
         prompt_tokens=int(usage.get("prompt_tokens") or 0),
         cached_tokens=int(details.get("cached_tokens") or 0),
+        peaks=peaks,
     )
 
 

@@ -16,7 +16,6 @@ from planner.formats import (
     Slot,
     Template,
     distribution,
-    joint_format,
     labels_of,
     make_template,
 )
@@ -160,9 +159,12 @@ def test_labels_that_have_no_mass_left_still_compare() -> None:
     assert found == Distribution(pytest.approx((0.75, 0.25)), 0.0, is_label=False)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("count", "format"), [(1, LINES), (10, LINES), (11, INDEXED), (40, INDEXED)])
-def test_up_to_ten_questions_are_lines_and_more_are_indexed(count: int, format: Format) -> None:
-    assert joint_format([f"q{number}" for number in range(count)]) is format
+@pytest.mark.parametrize(("count", "separator"), [(2, "\n"), (10, "\n"), (11, " "), (15, " ")])
+def test_up_to_ten_questions_are_lines_and_more_are_indexed(
+    vocabulary: Vocabulary, count: int, separator: str
+) -> None:
+    (read,) = first_reads(vocabulary, *(noul(f"q{number}") for number in range(count)), joint=True)
+    assert len(answer_of(vocabulary, read).split(separator)) == count
 
 
 def test_lines_show_each_id_with_its_answer(vocabulary: Vocabulary) -> None:

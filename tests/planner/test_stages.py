@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.decision import Decision, Question
 from planner.errors import Invalid
 from planner.plan import make_plan
-from planner.stages import answer_names, make_stages
+from planner.stages import make_stages
 from planner.vocabulary import Vocabulary
 from tests.planner.support import choice, decide, noul, play, score, telling
 
@@ -152,6 +152,7 @@ def test_a_condition_on_what_is_no_answer_is_refused_with_the_answers_there_are(
         (score("a", ["low", "high"], "?"), [0.1, 0.9], "high", True),
         (score("a", ["low", "high"], "?"), [0.1, 0.9], "low", False),
         (score("a", ["1", "0"], "?"), [0.9, 0.1], "0", True),
+        (score("a", ["1", "0"], "?"), [0.9, 0.1], "1", False),
         (score("a", ["same", "other", "same"], "?"), [0.8, 0.1, 0.1], "same", True),
         (score("a", ["same", "other", "same"], "?"), [0.1, 0.1, 0.8], "same", True),
     ],
@@ -163,10 +164,6 @@ def test_a_question_is_asked_when_the_answer_is_the_one_named(
     answers = play(plan, telling(vocabulary, {"?": probabilities})).answers
     assert ("b" in answers.readings) is asked
     assert ("b" in answers.skipped) is not asked
-
-
-def test_a_level_number_goes_before_a_level_that_reads_like_one() -> None:
-    assert answer_names(score("a", ["1", "0"])) == {"0": "0", "1": "1"}
 
 
 def test_any_of_several_answers_opens_a_question(vocabulary: Vocabulary) -> None:

@@ -220,6 +220,16 @@ def test_what_ran_is_told_read_by_read(vocabulary: Vocabulary) -> None:
     assert played.answers.input_tokens == result.prompt_tokens
 
 
+def test_each_slot_is_told_by_its_own_row_and_its_own_top_pick(vocabulary: Vocabulary) -> None:
+    def engine(read: Read) -> Result:
+        return replace(rows(read, [0.9, 0.1], [0.2, 0.3]), top=(read.ids[0], vocabulary.pad))
+
+    readings = play(planned(vocabulary, noul("a"), noul("b"), joint=True), engine).answers.readings
+    assert (readings["a"].is_label, readings["b"].is_label) == (True, False)
+    assert (readings["a"].label_mass, readings["b"].label_mass) == pytest.approx((1.0, 0.5))
+    assert readings["b"].probabilities == pytest.approx((0.4, 0.6))
+
+
 def test_a_prompt_that_just_fits_the_context_is_read(vocabulary: Vocabulary) -> None:
     (read,) = first_reads(vocabulary, noul("a"))
     (fits,) = first_reads(replace(vocabulary, context=tokens(read)), noul("a"))
