@@ -83,7 +83,7 @@ def argmax(values: Sequence[float]) -> int:
 
 def entropy(probabilities: Sequence[float]) -> float:
     """Shannon entropy in nats."""
-    return -math.fsum(p * math.log(p) for p in probabilities if p > 0)
+    return 0.0 - math.fsum(p * math.log(p) for p in probabilities if p > 0)
 
 
 def fold(draws: Sequence[Distribution]) -> Reading:
@@ -107,7 +107,7 @@ def fold(draws: Sequence[Distribution]) -> Reading:
 def choice_confidence(probabilities: Sequence[float]) -> float:
     """TypeSafe's confidence of a choice: (max p - 1/n) / (1 - 1/n), and 1 for one option."""
     n = len(probabilities)
-    return 1.0 if n == 1 else (max(probabilities) - 1 / n) / (1 - 1 / n)
+    return 1.0 if n == 1 else max(0.0, (max(probabilities) - 1 / n) / (1 - 1 / n))
 
 
 def score_confidence(probabilities: Sequence[float]) -> float:

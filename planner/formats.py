@@ -55,10 +55,9 @@ LINES = Format("lines", heading="[{id}] ", row="{id}:{gap}{label}", separator="\
 INDEXED = Format("indexed", heading="[{index} {id}] ", row="{index}{label}", separator=" ")
 
 
-def joint_format(ids: Sequence[str]) -> Format:
-    """The format of a canvas that answers these questions together."""
-    one_line = all(id.isprintable() for id in ids)
-    return LINES if one_line and len(ids) <= LINES_LIMIT else INDEXED
+def joint_format(count: int, one_line_ids: bool) -> Format:
+    """The format of a canvas that answers this many questions together."""
+    return LINES if one_line_ids and count <= LINES_LIMIT else INDEXED
 
 
 @dataclass(frozen=True, slots=True)

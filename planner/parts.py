@@ -76,7 +76,7 @@ class Part:
 
     def _joint_prompt(self) -> tuple[Ids, Ids]:
         vocabulary, decision = self.plan.vocabulary, self.plan.decision
-        format = format_of(self.chunk)
+        format = format_of(self.plan, self.chunk)
         listed = [
             (question, labels_of(question, vocabulary, format), format.head(index, question.id))
             for index, question in enumerate(

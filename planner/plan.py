@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from planner.canvas import AROUND, width_for
-from planner.decision import Decision, Question
+from planner.decision import Decision, Options, Question
 from planner.errors import Invalid
 from planner.formats import ISOLATED, Format, Row, Template, joint_format, labels_of, make_template
 from planner.prompts import isolated_head
@@ -48,6 +48,11 @@ class Plan:
         """The windows of the source text, the same for every span question."""
         return make_windows(self.decision.source, self.vocabulary)
 
+    @cached_property
+    def one_line_ids(self) -> bool:
+        """Whether every id can stand on a line: a joint prompt and its prefill may show any of them."""
+        return all(id.isprintable() for id in self.decision.by_id)
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -78,6 +83,11 @@ def make_plan(decision: Decision, vocabulary: Vocabulary) -> Plan:
         for step in steps_of(plan, stage):
             for chunk in step:
                 template_of(plan, chunk, first_index=0)
+        if decision.options.joint and any(question.ask_if for question in stage):
+            # A skip may turn an indexed canvas into lines, which take the ids: each must fit by itself.
+            for question in stage:
+                if not question.alone:
+                    _pieces(plan, (question,))
     return plan
 
 
@@ -89,7 +99,7 @@ def steps_of(plan: Plan, asked: Sequence[Question]) -> list[list[Chunk]]:
     together = tuple(question for question in asked if not question.alone)
     alone = [_isolated(question) for question in asked if question.alone]
     joint = [
-        Chunk(piece, listed=together if options.chunk_prompt == "shared" else piece, joint=True)
+        Chunk(piece, listed=_listed(options, together, piece), joint=True)
         for piece in _pieces(plan, together)
     ]
     if options.sequential and joint:
@@ -97,9 +107,18 @@ def steps_of(plan: Plan, asked: Sequence[Question]) -> list[list[Chunk]]:
     return [[*joint, *alone]]
 
 
+def _listed(
+    options: Options, together: tuple[Question, ...], piece: tuple[Question, ...]
+) -> tuple[Question, ...]:
+    """What the prompt of a piece lists; a sequential one lists the pieces before it as answered already."""
+    if options.chunk_prompt == "own":
+        return piece
+    return together[together.index(piece[0]) :] if options.sequential else together
+
+
 def template_of(plan: Plan, chunk: Chunk, first_index: int) -> Template:
     """The answer template of a chunk; its listed questions count from `first_index`."""
-    format = format_of(chunk)
+    format = format_of(plan, chunk)
     places = {question.id: first_index + place for place, question in enumerate(chunk.listed)}
     rows = tuple(
         Row(
@@ -115,9 +134,9 @@ def template_of(plan: Plan, chunk: Chunk, first_index: int) -> Template:
     return template
 
 
-def format_of(chunk: Chunk) -> Format:
+def format_of(plan: Plan, chunk: Chunk) -> Format:
     """The answer format of a chunk."""
-    return joint_format([question.id for question in chunk.questions]) if chunk.joint else ISOLATED
+    return joint_format(len(chunk.questions), plan.one_line_ids) if chunk.joint else ISOLATED
 
 
 def _isolated(question: Question) -> Chunk:
@@ -136,12 +155,13 @@ def _pieces(plan: Plan, questions: tuple[Question, ...]) -> list[tuple[Question,
         lengths = [_joint_length(plan, piece, len(questions)) for piece in pieces]
         if all(width_for(length) <= plan.vocabulary.canvas for length in lengths):
             return pieces
-    raise _does_not_fit(questions[0], max(lengths), plan.vocabulary)
+    worst = max(range(len(lengths)), key=lengths.__getitem__)
+    raise _does_not_fit(questions[worst], lengths[worst], plan.vocabulary)
 
 
 def _joint_length(plan: Plan, piece: tuple[Question, ...], total: int) -> int:
     """Tokens of a joint template, with the longest index that any of its rows could have."""
-    format = joint_format([question.id for question in piece])
+    format = joint_format(len(piece), plan.one_line_ids)
     highest = len(plan.decision.questions) + total
     rows = [(highest, question.id, labels_of(question, plan.vocabulary, format)[0]) for question in piece]
     return len(plan.vocabulary.tokenizer.encode(format.text(rows, plan.vocabulary.family.label_gap)))

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from planner.decision import NO, YES, Decision, Question
 from planner.errors import Invalid, Location
 
-_NOUL_WORDS = {"true": YES, "false": NO}
+_NOUL_WORDS = {"true": (YES,), "false": (NO,)}
 
 
-def answer_names(question: Question) -> dict[str, str]:
-    """Every spelling by which `ask_if` may mean an answer of this question, to the answer's name.
+def answer_names(question: Question) -> dict[str, tuple[str, ...]]:
+    """Every spelling by which `ask_if` may mean answers of this question, to the answers' names.
 
     A noul's answers are yes and no (true and false too), a choice's its option names, a score's
-    its level numbers (the level's text too).
+    its level numbers (the level's text too, which several levels may share).
     """
-    names = {alternative.name: alternative.name for alternative in question.alternatives}
+    names: dict[str, tuple[str, ...]] = {
+        alternative.name: (alternative.name,) for alternative in question.alternatives
+    }
     if question.type == "noul":
-        names |= _NOUL_WORDS
-    if question.type == "score":
-        texts = {level.text: level.name for level in question.alternatives if level.text is not None}
-        names = texts | names
-    return names
+        return names | _NOUL_WORDS
+    texts: dict[str, tuple[str, ...]] = {}
+    for level in question.alternatives if question.type == "score" else ():
+        if level.text is not None:
+            texts[level.text] = (*texts.get(level.text, ()), level.name)
+    return texts | names
 
 
 def check_references(decision: Decision) -> None:
@@ -67,13 +70,26 @@ def make_stages(decision: Decision) -> tuple[tuple[Question, ...], ...]:
     """
     check_references(decision)
     depth: dict[str, int] = {}
-    for id in decision.options.ask or decision.by_id:
+    for id in decision.by_id:
         _settle_depth(id, decision.by_id, depth)
-    stages: list[list[Question]] = [[] for _ in range(1 + max(depth.values(), default=-1))]
+    asked = _with_needs(decision.options.ask or decision.by_id, decision.by_id)
+    stages: list[list[Question]] = [[] for _ in range(1 + max((depth[id] for id in asked), default=-1))]
     for question in decision.questions:
-        if question.id in depth:
+        if question.id in asked:
             stages[depth[question.id]].append(question)
     return tuple(tuple(stage) for stage in stages)
+
+
+def _with_needs(ids: Iterable[str], known: Mapping[str, Question]) -> set[str]:
+    """These questions and all they depend on."""
+    found: set[str] = set()
+    waiting = list(ids)
+    while waiting:
+        id = waiting.pop()
+        if id not in found:
+            found.add(id)
+            waiting.extend(known[id].needs)
+    return found
 
 
 def _settle_depth(start: str, known: Mapping[str, Question], depth: dict[str, int]) -> None:
@@ -108,7 +124,7 @@ def skip_reason(question: Question, answers: Mapping[str, str], known: Mapping[s
         if answer is None:
             return f"{id!r} was not asked"
         names = answer_names(known[id])
-        if answer not in {names[word] for word in wanted}:
+        if not any(answer in names[word] for word in wanted):
             return f"{id!r} is {answer!r}, not {' or '.join(map(repr, wanted))}"
     return None
 

@@ -99,7 +99,7 @@ class Extensions(_Model):
     instructions: Text | None = None
     samples: Annotated[int, Field(ge=1, le=MAX_SAMPLES, strict=True)] | Literal["auto"] = 1
     auto_max: int = Field(default=4, ge=1, le=MAX_SAMPLES, strict=True)
-    auto_threshold: float = Field(default=0.1, ge=0)
+    auto_threshold: float = Field(default=0.1, ge=0, allow_inf_nan=False)
     steps: int = Field(default=1, ge=1, le=MAX_STEPS, strict=True)
     joint: bool = False
     ask: Annotated[list[str], Field(min_length=1)] | None = None
