@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from planner.formats import Distribution
+from planner.reads import Item, ReadKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,35 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class SpanReading:
+    """What all reads of a span question say together.
+
+    `items` are pieces of the source text, none when it has no answer; `tokens` counts what the model
+    wrote; `resolved`, where windows disagreed, holds the probability of each candidate's text.
+    """
+
+    items: tuple[Item, ...]
+    windows: int
+    reads: int
+    tokens: int
+    resolved: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReadTrace:
-    """One read as it ran. `ms` is the engine's wall time; waves and stages count from zero."""
+    """One read as it ran.
+
+    Waves, stages, draws and attempts count from zero: `attempt` is the retry of an unsure span read,
+    `attempts` the requests it took. `ms` is the engine's wall time.
+    """
 
     id: str
+    kind: ReadKind
     wave: int
     stage: int
     questions: tuple[str, ...]
     draw: int
+    attempt: int
     seed: int
     engine: str
     ms: float
@@ -53,9 +75,13 @@ class ReadTrace:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """A decision answered: a reading per asked question, why the others were skipped, what ran."""
+    """A decision answered: a reading per asked question, why the others were skipped, what ran.
+
+    `stages` names the label questions by stage; span questions run beside the first.
+    """
 
     readings: Mapping[str, Reading]
+    spans: Mapping[str, SpanReading]
     skipped: Mapping[str, str]
     stages: tuple[tuple[str, ...], ...]
     reads: tuple[ReadTrace, ...]
@@ -72,8 +98,9 @@ class Answers:
 
     @property
     def output_tokens(self) -> int:
-        """Answer tokens: one per question and draw."""
-        return sum(reading.draws for reading in self.readings.values())
+        """Answer tokens: one per label question and draw, and what the model wrote of spans."""
+        labels = sum(reading.draws for reading in self.readings.values())
+        return labels + sum(reading.tokens for reading in self.spans.values())
 
 
 def argmax(values: Sequence[float]) -> int:

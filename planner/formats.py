@@ -68,9 +68,12 @@ class Slot:
     label_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Template:
-    """The answer text as token ids, one slot per question in order."""
+    """The answer text as token ids, one slot per question in order.
+
+    Compared by identity: `make_template` gives the same one for the same rows.
+    """
 
     ids: tuple[int, ...]
     slots: tuple[Slot, ...]
@@ -181,6 +184,12 @@ def make_template(vocabulary: Vocabulary, format: Format, rows: tuple[Row, ...])
         variants = [base, *(with_label(number, label) for label in others)]
         slots.append(_slot(row, variants))
     return Template(ids=tuple(base), slots=tuple(slots))
+
+
+def isolated_template(question: Question, vocabulary: Vocabulary) -> Template:
+    """The template of a question asked by itself. Raises Invalid as `labels_of` and `make_template` do."""
+    labels = labels_of(question, vocabulary, ISOLATED)
+    return make_template(vocabulary, ISOLATED, (Row(0, "", labels),))
 
 
 def _slot(row: Row, variants: list[list[int]]) -> Slot:

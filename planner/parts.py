@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from planner.answers import entropy
+from planner.answers import Reading, entropy, fold
 from planner.canvas import Canvas, make_canvas
 from planner.decision import Question
-from planner.errors import TooLong
 from planner.formats import ISOLATED, Distribution, Template, distribution, labels_of
 from planner.plan import Chunk, Plan, format_of, template_of
 from planner.prompts import isolated_tail, joint_head
-from planner.reads import Ids, Read, Result, Rows, id_sets
-from planner.vocabulary import encode_recurring
+from planner.reads import Ids, Read, Result, Rows, Wanted, id_sets
+from planner.vocabulary import Vocabulary, encode_recurring
 
 Results = Mapping[str, Result]
 """What came back so far, by read id."""
@@ -51,16 +50,15 @@ class Part:
         """The answer text; a joint one counts on from the earlier answers."""
         return template_of(self.plan, self.chunk, len(self.earlier) if self.chunk.joint else 0)
 
-    @cached_property
+    @property
     def canvas(self) -> Canvas:
         """The template as a canvas whose slots are free."""
-        free = tuple(slot.position for slot in self.template.slots)
-        return make_canvas(self.plan.vocabulary, self.template.ids, free)
+        return _layout(self.plan.vocabulary, self.template)[0]
 
-    @cached_property
+    @property
     def sets(self) -> tuple[Ids, ...]:
         """The label ids of all slots, cut into what one request may ask for."""
-        return id_sets([id for slot in self.template.slots for id in slot.label_ids])
+        return _layout(self.plan.vocabulary, self.template)[1]
 
     @cached_property
     def prompt(self) -> tuple[Ids, Ids]:
@@ -92,6 +90,11 @@ class Part:
         encode = vocabulary.tokenizer.encode
         return (*vocabulary.chat_open, *encode(text)), (*vocabulary.chat_close, *encode(prefill))
 
+    @property
+    def ids_asked(self) -> tuple[str, ...]:
+        """The ids of the questions that this part reads."""
+        return tuple(question.id for question in self.chunk.questions)
+
     def ids(self, draw: int) -> list[str]:
         """The read ids of a draw: stage/group/id set/draw/attempt."""
         return [f"{self.stage}/{self.group}/{place}/{draw}/0" for place in range(len(self.sets))]
@@ -113,20 +116,31 @@ class Part:
         unsure = max(entropy(found.probabilities) for found in self.distributions(0, results))
         return options.auto_max if unsure > options.auto_threshold else 1
 
+    def wanted(self, results: Results) -> list[Wanted]:
+        """Every read that this part takes, as far as the results can tell; later draws follow a first."""
+        automatic = self.plan.decision.options.samples is None
+        return [
+            Wanted(id, "label", int(automatic and draw > 0), draw, 0, self.seed(draw))
+            for draw in range(self.draws_wanted(results))
+            for id in self.ids(draw)
+        ]
+
     def missing(self, results: Results) -> Iterator[Read]:
         """The wanted reads that have no result yet. Raises TooLong when the prompt does not fit."""
-        options = self.plan.decision.options
-        for draw in range(self.draws_wanted(results)):
-            for id, ids in zip(self.ids(draw), self.sets, strict=True):
-                if id not in results:
-                    self._check_length()
-                    yield Read(id, "label", *self.prompt, self.canvas, ids, self.seed(draw), options.steps)
+        steps = self.plan.decision.options.steps
+        for place, want in enumerate(self.wanted(results)):
+            if want.id not in results:
+                self.plan.vocabulary.check_length(sum(map(len, self.prompt)) + self.canvas.width)
+                ids = self.sets[place % len(self.sets)]
+                yield Read(want.id, want.kind, *self.prompt, self.canvas, ids, want.seed, steps)
 
-    def _check_length(self) -> None:
-        tokens = sum(map(len, self.prompt)) + self.canvas.width
-        limit = self.plan.vocabulary.context
-        if limit is not None and tokens > limit:
-            raise TooLong(("state",), tokens=tokens, limit=limit)
+    def fold(self, results: Results) -> dict[str, Reading]:
+        """The reading of each question, once all draws came back with rows."""
+        by_draw = [self.distributions(draw, results) for draw in range(self.draws_wanted(results))]
+        return {
+            question.id: fold(found)
+            for question, found in zip(self.chunk.questions, zip(*by_draw, strict=True), strict=True)
+        }
 
     def distributions(self, draw: int, results: Results) -> list[Distribution]:
         """One distribution per question, from a draw whose reads all came back with rows."""
@@ -138,6 +152,13 @@ class Part:
                 logprobs.update(zip(ids, row.logprobs[place], strict=True))
             found.append(distribution(slot, logprobs, rows[0].top[place]))
         return found
+
+
+@lru_cache(maxsize=4096)
+def _layout(vocabulary: Vocabulary, template: Template) -> tuple[Canvas, tuple[Ids, ...]]:
+    """A template's canvas, and the id sets of its labels."""
+    canvas = make_canvas(vocabulary, template.ids, tuple(slot.position for slot in template.slots))
+    return canvas, id_sets([id for slot in template.slots for id in slot.label_ids])
 
 
 def spoken_answer(question: Question, answer: int) -> str:

@@ -15,7 +15,16 @@ from itertools import pairwise
 from planner.canvas import AROUND, width_for
 from planner.decision import Decision, Options, Question
 from planner.errors import Invalid
-from planner.formats import ISOLATED, Format, Row, Template, joint_format, labels_of, make_template
+from planner.formats import (
+    ISOLATED,
+    Format,
+    Row,
+    Template,
+    isolated_template,
+    joint_format,
+    labels_of,
+    make_template,
+)
 from planner.prompts import isolated_head
 from planner.reads import Ids
 from planner.spans.blanks import blank_of
@@ -118,12 +127,14 @@ def _listed(
 
 def template_of(plan: Plan, chunk: Chunk, first_index: int) -> Template:
     """The answer template of a chunk; its listed questions count from `first_index`."""
+    if not chunk.joint:
+        return isolated_template(chunk.questions[0], plan.vocabulary)
     format = format_of(plan, chunk)
     places = {question.id: first_index + place for place, question in enumerate(chunk.listed)}
     rows = tuple(
         Row(
             index=places[question.id],
-            id=question.id if chunk.joint else "",
+            id=question.id,
             labels=labels_of(question, plan.vocabulary, format),
         )
         for question in chunk.questions

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.decision import Question
-from planner.formats import Format
+from planner.formats import ISOLATED, Format
 
 JOINT_OPENING = "Read the text below and answer every question about it with one label, as listed."
 
@@ -28,6 +28,15 @@ def isolated_tail(
     """The question with its options, after the answers it depends on, told by their instructions."""
     block = question_block(question, labels, format.head(0, ""))
     return f"{_restated(earlier)}{block}\nAnswer with one label: {_label_list(labels)}"
+
+
+def span_tail(question: Question) -> str:
+    """A span question and how to answer it: in the text's own words, one piece or one per line."""
+    if question.type == "span":
+        told = "Answer with the exact words from the text, or none."
+    else:
+        told = "Answer with the exact words from the text, one answer per line, or none."
+    return f"{ISOLATED.head(0, '')}{question.instructions or ''}\n{told}"
 
 
 def joint_head(listed: Sequence[tuple[Question, Sequence[str], str]], state: str, context: str | None) -> str:

@@ -19,7 +19,7 @@ MAX_IDS = 128
 """Most label ids one request may ask for (vLLM's limit on `logprob_token_ids`)."""
 
 ReadKind = Literal["label", "span", "list", "choose"]
-"""What a read is for: labels, one span, a list of spans, or the choice between windows that disagree."""
+"""What a read is for: labels, one span, a list of spans, or a choice between windows that disagree."""
 Ids = tuple[int, ...]
 
 
@@ -42,12 +42,27 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """A read that a part takes, whether or not it ran.
+
+    `wave` counts from the part's own first wave, `draw` and `attempt` from zero.
+    """
+
+    id: str
+    kind: ReadKind
+    wave: int
+    draw: int
+    attempt: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """A read that came back.
 
     `logprobs[slot][i]` belongs to the read's `ids[i]`, natural log over the whole vocabulary;
-    `top[slot]` is the model's own first pick there, with the logprob `peaks[slot]`. `ms` is the engine's wall time,
-    `prompt_tokens` and `cached_tokens` its usage, `attempts` the requests it took.
+    `top[slot]` is the model's own first pick there, with the logprob `peaks[slot]`. `ms` is the
+    engine's wall time, `prompt_tokens` and `cached_tokens` its usage, `attempts` the requests it took.
     """
 
     logprobs: tuple[tuple[float, ...], ...]

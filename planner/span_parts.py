@@ -7,19 +7,18 @@ twice with different seeds instead, and keeps what either pass found.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 
-from planner.answers import Reading, SpanReading, fold
+from planner.answers import SpanReading
 from planner.canvas import Canvas, make_canvas
 from planner.decision import Alternative, Question
-from planner.errors import TooLong
-from planner.formats import ISOLATED, Row, Slot, Template, distribution, labels_of, make_template
+from planner.formats import ISOLATED, distribution, isolated_template, labels_of
 from planner.plan import Plan
 from planner.prompts import isolated_tail, span_tail
-from planner.reads import Found, Ids, Item, Read, Result, Rows
+from planner.reads import Found, Ids, Item, Read, ReadKind, Result, Rows, Wanted
 from planner.spans.blanks import LEAST_STEPS, blank_of
 from planner.spans.decoder import Blank, Walker
 from planner.spans.items import decode_list, decode_span
@@ -40,6 +39,49 @@ CONTEXT = 60
 Results = Mapping[str, Result]
 
 
+def decoded(plan: Plan, read: Read, rows: Rows) -> Found:
+    """What the rows of a span or list read say: pieces of the source text, or none.
+
+    Done where the read ran, so that its result is small: a blank's rows are thousands of numbers.
+    """
+    _, group, window, _, _ = read.id.split("/")
+    question = plan.spans[int(group.removeprefix("s"))]
+    window_read = plan.windows[int(window)]
+    source = plan.decision.source
+    walker = Walker(
+        make_search_text(source, window_read.start, window_read.end), lexicon_of(window_read, plan.vocabulary)
+    )
+    blank = Blank([dict(zip(read.ids, row, strict=True)) for row in rows.logprobs], rows.peaks)
+    if read.kind == "span":
+        found = decode_span(source, walker, blank)
+    else:
+        found = decode_list(source, walker, blank, question.max_items)
+    return replace(
+        found,
+        engine=rows.engine,
+        ms=rows.ms,
+        prompt_tokens=rows.prompt_tokens,
+        cached_tokens=rows.cached_tokens,
+        attempts=rows.attempts,
+    )
+
+
+def merged(items: Sequence[Item]) -> list[Item]:
+    """Items of overlapping windows and of several passes, each place once, in text order.
+
+    Only places decide, never texts: a value that the text repeats is there as often as the text has
+    it. Of pieces that overlap, the surest stays, the longer of equals.
+    """
+    kept: list[Item] = []
+    for item in sorted(items, key=lambda item: (-item.confidence, item.start - item.end, item.start)):
+        place = bisect(kept, item.start, key=lambda other: other.start)
+        after_last = place == 0 or kept[place - 1].end <= item.start
+        before_next = place == len(kept) or item.end <= kept[place].start
+        if after_last and before_next:
+            kept.insert(place, item)
+    return kept
+
+
 @dataclass(frozen=True, eq=False)
 class SpanPart:
     """The reads of one span question. `number` counts the plan's span questions."""
@@ -48,8 +90,10 @@ class SpanPart:
     question: Question
     number: int
 
+    stage = 0
+
     @property
-    def _kind(self) -> str:
+    def _kind(self) -> ReadKind:
         return "span" if self.question.type == "span" else "list"
 
     @cached_property
@@ -61,11 +105,134 @@ class SpanPart:
     def _canvas(self) -> Canvas:
         return blank_of(self.question, self.plan.vocabulary)
 
+    @property
+    def ids_asked(self) -> tuple[str, ...]:
+        """The id of the question, as other parts give theirs."""
+        return (self.question.id,)
+
+    def wanted(self, results: Results) -> list[Wanted]:
+        """Every read that this question takes, as far as the results can tell."""
+        wanted = [want for window in range(len(self.plan.windows)) for want in self._wanted(window, results)]
+        if self._candidates_to_choose(wanted, results):
+            last = max(want.wave for want in wanted)
+            wanted.append(Wanted(self._choose_id, "choose", last + 1, 0, 0, self.plan.decision.options.seed))
+        return wanted
+
     def missing(self, results: Results) -> Iterator[Read]:
         """The wanted reads that have no result yet. Raises TooLong when the prompt does not fit."""
-        for window in range(len(self.plan.windows)):
-            for draw, attempt in self._wanted(window, results):
-                if self._id(window, draw, attempt) not in results:
-                    yield self._read(window, draw, attempt)
-        if self._windows_are_read(results) and self._choice(results) and self._choose_id not in results:
-            yield self._choose_read(results)
+        wanted = self.wanted(results)
+        for want in wanted:
+            if want.id in results:
+                continue
+            if want.kind == "choose":
+                yield self._choose_read(want, self._candidates_to_choose(wanted[:-1], results))
+            else:
+                steps = max(LEAST_STEPS, self.plan.decision.options.steps)
+                ids = self.plan.windows[int(want.id.split("/")[2])].ids
+                yield self._read(want, self._tail, self._canvas, ids, steps)
+
+    def _read(self, want: Wanted, tail: Ids, canvas: Canvas, ids: Ids, steps: int) -> Read:
+        head = self.plan.isolated_head
+        self.plan.vocabulary.check_length(len(head) + len(tail) + canvas.width)
+        return Read(want.id, want.kind, head, tail, canvas, ids, want.seed, steps)
+
+    def _choose_read(self, want: Wanted, candidates: Sequence[Item]) -> Read:
+        """The read that chooses among candidates, each shown with the text around it."""
+        vocabulary, options = self.plan.vocabulary, self.plan.decision.options
+        question = self._choice(candidates)
+        text = isolated_tail(question, labels_of(question, vocabulary, ISOLATED), ISOLATED, [])
+        template = isolated_template(question, vocabulary)
+        (slot,) = template.slots
+        canvas = make_canvas(vocabulary, template.ids, (slot.position,))
+        tail = (*vocabulary.tokenizer.encode(text), *vocabulary.chat_close)
+        return self._read(want, tail, canvas, slot.label_ids, options.steps)
+
+    def _choice(self, candidates: Sequence[Item]) -> Question:
+        source = self.plan.decision.source
+        alternatives = tuple(
+            Alternative(
+                self._text(item), f"in: {source[max(0, item.start - CONTEXT) : item.end + CONTEXT].strip()}"
+            )
+            for item in candidates
+        )
+        return Question(self.question.id, "choice", self.question.instructions, alternatives)
+
+    def fold(self, results: Results) -> SpanReading:
+        """What all reads of the question say together, once all of them are there and none failed."""
+        found = [self._found(window, results) for window in range(len(self.plan.windows))]
+        reads = [results[want.id] for want in self.wanted(results)]
+        tokens = sum(read.tokens for read in reads if isinstance(read, Found))
+        items, resolved = self._settled(found, results)
+        return SpanReading(
+            items=tuple(items[: self.question.max_items]),
+            windows=len(self.plan.windows),
+            reads=len(reads),
+            tokens=tokens,
+            resolved=resolved,
+        )
+
+    def _settled(
+        self, found: Sequence[Sequence[Found]], results: Results
+    ) -> tuple[list[Item], dict[str, float] | None]:
+        if self._kind == "list":
+            return merged([item for window in found for one in window for item in one.items]), None
+        candidates = self._candidates(found)
+        rows = results.get(self._choose_id)
+        if not isinstance(rows, Rows):
+            return candidates[:1], None
+        (slot,) = isolated_template(self._choice(candidates), self.plan.vocabulary).slots
+        shares = distribution(slot, dict(zip(slot.label_ids, rows.logprobs[0], strict=True)), rows.top[0])
+        texts = [self._text(item) for item in candidates]
+        resolved = dict(zip(texts, shares.probabilities, strict=True))
+        return [max(candidates, key=lambda item: resolved[self._text(item)])], resolved
+
+    def _candidates(self, found: Sequence[Sequence[Found]]) -> list[Item]:
+        """The distinct texts that the windows found, each where a read was surest of it, in text order.
+
+        At most `MOST_CANDIDATES`, the surest ones.
+        """
+        best: dict[str, Item] = {}
+        for item in (item for window in found for one in window for item in one.items):
+            held = best.get(self._text(item))
+            if held is None or item.confidence > held.confidence:
+                best[self._text(item)] = item
+        surest = sorted(best.values(), key=lambda item: -item.confidence)[:MOST_CANDIDATES]
+        return sorted(surest, key=lambda item: item.start)
+
+    def _text(self, item: Item) -> str:
+        return self.plan.decision.source[item.start : item.end]
+
+    def _found(self, window: int, results: Results) -> list[Found]:
+        """What counts of a window's reads: the surest attempt of a span, every pass of a list."""
+        found = [one for want in self._wanted(window, results) if isinstance(one := results[want.id], Found)]
+        return found if self._kind == "list" else [max(found, key=lambda one: one.confidence)]
+
+    def _wanted(self, window: int, results: Results) -> list[Wanted]:
+        """The reads of one window: every pass of a list, of a span an attempt after each unsure one."""
+        if self._kind == "list":
+            return [self._want(window, draw, 0) for draw in range(PASSES)]
+        wanted = [self._want(window, 0, 0)]
+        while len(wanted) <= RETRIES:
+            result = results.get(wanted[-1].id)
+            if not isinstance(result, Found) or result.confidence >= SURE:
+                break
+            wanted.append(self._want(window, 0, len(wanted)))
+        return wanted
+
+    def _want(self, window: int, draw: int, attempt: int) -> Wanted:
+        """One read of a window. Attempts of one draw take seeds that follow each other; draws lie apart."""
+        seed = self.plan.decision.options.seed + draw * (RETRIES + 1) + attempt
+        return Wanted(f"0/s{self.number}/{window}/{draw}/{attempt}", self._kind, attempt, draw, attempt, seed)
+
+    def _candidates_to_choose(self, wanted: Sequence[Wanted], results: Results) -> list[Item]:
+        """The candidates that a choose read must settle: none when windows agree, or are not all read."""
+        if self._kind == "list" or not all(isinstance(results.get(want.id), Found) for want in wanted):
+            return []
+        candidates = self._candidates(
+            [self._found(window, results) for window in range(len(self.plan.windows))]
+        )
+        return candidates if len(candidates) > 1 else []
+
+    @property
+    def _choose_id(self) -> str:
+        return f"0/s{self.number}/choose/0/0"

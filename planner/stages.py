@@ -38,7 +38,9 @@ def check_references(decision: Decision) -> None:
         loc = ("questions", question.id)
         if question.is_span and question.needs:
             field = "depends_on" if question.depends_on else "ask_if"
-            raise Invalid((*loc, field), f"a {question.type} question depends on no other", given=question.needs)
+            raise Invalid(
+                (*loc, field), f"a {question.type} question depends on no other", given=question.needs
+            )
         for place, id in enumerate(question.depends_on):
             _check_needed((*loc, "depends_on", place), id, known)
         for id, answers in question.ask_if.items():
@@ -127,4 +129,3 @@ def skip_reason(question: Question, answers: Mapping[str, str], known: Mapping[s
         if not any(answer in names[word] for word in wanted):
             return f"{id!r} is {answer!r}, not {' or '.join(map(repr, wanted))}"
     return None
-

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-from planner.errors import PlannerError
+from planner.errors import PlannerError, TooLong
 
 
 class Tokenizer(Protocol):
@@ -88,6 +88,11 @@ class Vocabulary:
     chat_close: tuple[int, ...]
     canvas: int = 64
     context: int | None = None
+
+    def check_length(self, tokens: int) -> None:
+        """Raise TooLong when a prompt with its canvas, in tokens, does not fit the model's context."""
+        if self.context is not None and tokens > self.context:
+            raise TooLong(("state",), tokens=tokens, limit=self.context)
 
 
 @lru_cache(maxsize=1024)

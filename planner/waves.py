@@ -3,18 +3,22 @@
 `next_wave` replays the plan over the results from its first stage. It keeps nothing between calls,
 so results may come in any order, twice, or not at all: a result that is missing is asked for again,
 and the same set of results always gives the same outcome.
+
+Two tracks run side by side, and a wave holds what either of them waits for: the label questions, stage
+by stage, and the span questions, which depend on nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from planner.answers import Answers, Reading, ReadTrace, fold
+from planner.answers import Answers, Reading, ReadTrace, SpanReading
 from planner.decision import Question
 from planner.parts import Part, Results
 from planner.plan import Plan, steps_of
-from planner.reads import Failure, Rows, Wave
+from planner.reads import Failure, Read, Wave
+from planner.span_parts import SpanPart
 from planner.stages import skip_reason
 
 
@@ -26,96 +30,103 @@ def first_wave(plan: Plan) -> Wave:
 
 
 def next_wave(plan: Plan, results: Results) -> Wave | Answers | Failure:
-    """The reads still missing of the earliest unsettled step, or the outcome when none is."""
-    story = _Story(plan)
-    for number, stage in enumerate(plan.stages):
-        for step in steps_of(plan, story.open_stage(stage)):
-            parts = [Part(plan, chunk, number, story.next_group(), story.settled) for chunk in step]
-            missing = [read for part in parts for read in part.missing(results)]
-            if missing:
-                return Wave(number, tuple(missing))
-            failure = next(_failures(parts, results), None)
-            if failure is not None:
-                return failure
-            story.settle(parts, results)
-    return story.answers()
+    """The reads still missing of the earliest unsettled step of each track, or the outcome.
 
-
-def _failures(parts: Sequence[Part], results: Results) -> Iterator[Failure]:
-    for part in parts:
-        for draw in range(part.draws_wanted(results)):
-            for id in part.ids(draw):
-                result = results[id]
-                if isinstance(result, Failure):
-                    yield result
+    A failed read fails the decision, once nothing is missing beside it: of several failures the
+    first in the plan is told, whatever order they came in.
+    """
+    story = _Story(plan, results)
+    story.follow_labels()
+    story.follow_spans()
+    if story.missing:
+        return Wave(max(0, len(story.stages) - 1), tuple(story.missing))
+    if story.failures:
+        return story.failures[0]
+    return Answers(story.readings, story.spans, story.skipped, tuple(story.stages), tuple(story.traces))
 
 
 @dataclass(slots=True)
 class _Story:
-    """What the replay has come to know on its way through the plan."""
+    """What the replay comes to know on its way through the plan, and where it has to stop."""
 
     plan: Plan
+    results: Results
     readings: dict[str, Reading] = field(default_factory=dict)
+    spans: dict[str, SpanReading] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     stages: list[tuple[str, ...]] = field(default_factory=list)
     traces: list[ReadTrace] = field(default_factory=list)
-    wave: int = 0
-    group: int = 0
+    missing: list[Read] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
 
-    @property
-    def settled(self) -> dict[str, int]:
-        return {id: reading.best for id, reading in self.readings.items()}
+    def follow_labels(self) -> None:
+        """Settle the label questions, step by step, up to the first step that is not all there."""
+        wave = 0
+        for number, stage in enumerate(self.plan.stages):
+            group = 0
+            for step in steps_of(self.plan, self._open(stage)):
+                settled = {id: reading.best for id, reading in self.readings.items()}
+                parts = [
+                    Part(self.plan, chunk, number, group + place, settled) for place, chunk in enumerate(step)
+                ]
+                group += len(step)
+                if not self._is_there(parts):
+                    return
+                for part in parts:
+                    self.readings |= part.fold(self.results)
+                wave = self._trace(parts, wave)
 
-    def open_stage(self, stage: Sequence[Question]) -> list[Question]:
+    def follow_spans(self) -> None:
+        """Settle the span questions, which all run from the first wave on."""
+        parts = [SpanPart(self.plan, question, number) for number, question in enumerate(self.plan.spans)]
+        if self._is_there(parts):
+            self.spans |= {part.question.id: part.fold(self.results) for part in parts}
+            self._trace(parts, 0)
+
+    def _open(self, stage: Sequence[Question]) -> list[Question]:
         """The questions of a stage that are asked after all; the others are skipped, with a reason."""
         known = self.plan.decision.by_id
-        answers = {id: known[id].alternatives[best].name for id, best in self.settled.items()}
+        answers = {id: known[id].alternatives[reading.best].name for id, reading in self.readings.items()}
         reasons = {question.id: skip_reason(question, answers, known) for question in stage}
         self.skipped |= {id: reason for id, reason in reasons.items() if reason is not None}
         asked = [question for question in stage if reasons[question.id] is None]
         self.stages.append(tuple(question.id for question in asked))
-        self.group = 0
         return asked
 
-    def next_group(self) -> int:
-        self.group += 1
-        return self.group - 1
+    def _is_there(self, parts: Sequence[Part | SpanPart]) -> bool:
+        """Whether all reads of some parts came back well; what did not is noted."""
+        missing = [read for part in parts for read in part.missing(self.results)]
+        self.missing += missing
+        if missing:
+            return False
+        results = [self.results[want.id] for part in parts for want in part.wanted(self.results)]
+        failures = [result for result in results if isinstance(result, Failure)]
+        self.failures += failures
+        return not failures
 
-    def settle(self, parts: Sequence[Part], results: Results) -> None:
-        """Fold the draws of a step into readings, and note which waves they came in."""
-        last = self.wave
+    def _trace(self, parts: Sequence[Part | SpanPart], first: int) -> int:
+        """Note what ran, from wave `first` on; the wave that comes next."""
+        last = first - 1
         for part in parts:
-            draws = range(part.draws_wanted(results))
-            by_draw = [part.distributions(draw, results) for draw in draws]
-            for question, found in zip(part.chunk.questions, zip(*by_draw, strict=True), strict=True):
-                self.readings[question.id] = fold(found)
-            automatic = self.plan.decision.options.samples is None
-            for draw in draws:
-                wave = self.wave + (1 if automatic and draw else 0)
-                last = max(last, wave)
-                self._trace(part, draw, wave, results)
-        if parts:
-            self.wave = last + 1
-
-    def _trace(self, part: Part, draw: int, wave: int, results: Results) -> None:
-        for id in part.ids(draw):
-            rows = results[id]
-            assert isinstance(rows, Rows), "failures were returned before"
-            self.traces.append(
-                ReadTrace(
-                    id=id,
-                    wave=wave,
-                    stage=part.stage,
-                    questions=tuple(question.id for question in part.chunk.questions),
-                    draw=draw,
-                    seed=part.seed(draw),
-                    engine=rows.engine,
-                    ms=rows.ms,
-                    attempts=rows.attempts,
-                    prompt_tokens=rows.prompt_tokens,
-                    cached_tokens=rows.cached_tokens,
+            for want in part.wanted(self.results):
+                result = self.results[want.id]
+                assert not isinstance(result, Failure), "failures were noted before"
+                last = max(last, first + want.wave)
+                self.traces.append(
+                    ReadTrace(
+                        id=want.id,
+                        kind=want.kind,
+                        wave=first + want.wave,
+                        stage=part.stage,
+                        questions=part.ids_asked,
+                        draw=want.draw,
+                        attempt=want.attempt,
+                        seed=want.seed,
+                        engine=result.engine,
+                        ms=result.ms,
+                        attempts=result.attempts,
+                        prompt_tokens=result.prompt_tokens,
+                        cached_tokens=result.cached_tokens,
+                    )
                 )
-            )
-
-    def answers(self) -> Answers:
-        return Answers(self.readings, self.skipped, tuple(self.stages), tuple(self.traces))
+        return last + 1

@@ -207,4 +207,3 @@ class Pool:
             least_width=width,
             timeout_s=PROBE_TIMEOUT_S,
         )
-

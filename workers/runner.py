@@ -14,8 +14,9 @@ from planner.answers import Answers
 from planner.dialects import DIALECTS
 from planner.dialects.dialect import Timing
 from planner.errors import PlannerError
-from planner.plan import make_plan
-from planner.reads import Failure, Read, Result, Wave
+from planner.plan import Plan, make_plan
+from planner.reads import Failure, Read, Result, Rows, Wave
+from planner.span_parts import decoded
 from planner.vocabulary import Vocabulary
 from planner.waves import next_wave
 from workers.dispatch import Dispatcher, Ready, shard_of
@@ -24,6 +25,9 @@ from workers.store import Outcome, Snapshot, Store, StoreError, failed
 
 LONG_STATE = 20_000
 """Characters of state from which on planning leaves the event loop for a thread."""
+
+PLANS_KEPT = 32
+"""Plans that a worker keeps, the last ones it touched."""
 
 log = structlog.get_logger()
 
@@ -38,6 +42,7 @@ class Runner:
         self._pool = pool
         self._dispatcher = dispatcher
         self._vocabulary = vocabulary
+        self._plans: dict[str, Plan] = {}
         self._room = asyncio.Semaphore(most_in_flight)
 
     async def run(self, batch: Sequence[Ready], redelivered: bool) -> None:
@@ -60,7 +65,7 @@ class Runner:
         async with self._answerable(id):
             snapshot = await self._store.load(id, number, with_results=True)
             if snapshot is not None and snapshot.number == number:
-                await self._advance(snapshot, {}, queued_ms=0.0)
+                await self._advance(snapshot, {}, queued_ms=None)
 
     async def _run_one(self, id: str, number: int, redelivered: bool) -> None:
         async with self._answerable(id):
@@ -85,37 +90,47 @@ class Runner:
                 await self._store.finish(id, failed(Failure("internal", f"Canvass failed: {error!r}")))
 
     async def _read_all(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
-        model = snapshot.decision.model
-        found = await asyncio.gather(*(self._read(read, model, snapshot.deadline) for read in reads))
+        found = await asyncio.gather(*(self._read(snapshot, read) for read in reads))
         return {read.id: result for read, result in zip(reads, found, strict=True)}
 
-    async def _read(self, read: Read, model: str, deadline: float) -> Result:
+    async def _read(self, snapshot: Snapshot, read: Read) -> Result:
         async with self._room:
-            return await self._pool.read(read, model, deadline)
+            result = await self._pool.read(read, snapshot.decision.model, snapshot.deadline)
+        if isinstance(result, Rows) and read.kind in ("span", "list"):
+            return await asyncio.to_thread(decoded, self._plan(snapshot), read, result)
+        return result
 
-    async def _advance(self, snapshot: Snapshot, results: Mapping[str, Result], queued_ms: float) -> None:
-        next = await self._plan_on(snapshot, {**snapshot.results, **results})
-        if isinstance(next, Wave):
-            if await self._store.advance(snapshot.id, snapshot.number, next, results):
-                await self._dispatcher.publish(snapshot.id, snapshot.number + 1, next)
-            return
-        if isinstance(next, Failure):
-            log.warning("decision failed", code=next.code, reason=next.message)
-            outcome = failed(next)
+    async def _advance(
+        self, snapshot: Snapshot, results: Mapping[str, Result], queued_ms: float | None
+    ) -> None:
+        outcome = await self._plan_on(snapshot, {**snapshot.results, **results})
+        if isinstance(outcome, Wave):
+            if await self._store.advance(snapshot.id, snapshot.number, outcome, results):
+                await self._dispatcher.publish(snapshot.id, snapshot.number + 1, outcome)
+        elif isinstance(outcome, Failure):
+            log.warning("decision failed", code=outcome.code, reason=outcome.message)
+            await self._store.finish(snapshot.id, failed(outcome))
         else:
             timing = Timing(queued_ms=queued_ms, total_ms=1000 * (time() - snapshot.created))
             model = self._pool.served_name(snapshot.decision.model)
-            body = DIALECTS[snapshot.decision.door].render(snapshot.decision, next, model, timing)
-            outcome = Outcome("succeeded", orjson.dumps(body))
-        await self._store.finish(snapshot.id, outcome)
+            body = DIALECTS[snapshot.decision.door].render(snapshot.decision, outcome, model, timing)
+            await self._store.finish(snapshot.id, Outcome("succeeded", orjson.dumps(body)))
 
     async def _plan_on(self, snapshot: Snapshot, results: Mapping[str, Result]) -> Wave | Answers | Failure:
         def plan_on() -> Wave | Answers | Failure:
             try:
-                return next_wave(make_plan(snapshot.decision, self._vocabulary), results)
+                return next_wave(self._plan(snapshot), results)
             except PlannerError as error:
                 return Failure("invalid", str(error))
 
         if len(snapshot.decision.text) < LONG_STATE:
             return plan_on()
         return await asyncio.to_thread(plan_on)
+
+    def _plan(self, snapshot: Snapshot) -> Plan:
+        """The plan of a decision. The last few are kept: their state is tokenised once, not once a wave."""
+        plan = self._plans.pop(snapshot.id, None) or make_plan(snapshot.decision, self._vocabulary)
+        self._plans[snapshot.id] = plan
+        if len(self._plans) > PLANS_KEPT:
+            self._plans.pop(next(iter(self._plans)))
+        return plan

@@ -94,7 +94,9 @@ _BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 def _token_bytes(token: str, *, byte_level: bool) -> bytes:
     """The bytes of a token by its spelling in the vocabulary: byte-level BPE, or SentencePiece's way."""
     if byte_level:
-        return bytes(_BYTES[character] for character in token) if set(token) <= _BYTES.keys() else token.encode()
+        return (
+            bytes(_BYTES[character] for character in token) if set(token) <= _BYTES.keys() else token.encode()
+        )
     byte = _BYTE_TOKEN.fullmatch(token)
     return bytes.fromhex(byte[1]) if byte else token.replace("\u2581", " ").encode()
 

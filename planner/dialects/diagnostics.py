@@ -13,15 +13,18 @@ def diagnostics(decision: Decision, answers: Answers, timing: Timing) -> dict[st
     """Stages, waves and reads as they ran; per question its entropy (nats), label mass and draws."""
     return {
         "stages": [list(stage) for stage in answers.stages],
+        "spans": list(answers.spans),
         "waves": answers.waves,
         "skipped": dict(answers.skipped),
         "reads": [
             {
                 "id": read.id,
+                "kind": read.kind,
                 "wave": read.wave,
                 "stage": read.stage,
                 "questions": list(read.questions),
                 "draw": read.draw,
+                "attempt": read.attempt,
                 "seed": read.seed,
                 "engine": read.engine,
                 "ms": round(read.ms, 3),
@@ -47,5 +50,8 @@ def diagnostics(decision: Decision, answers: Answers, timing: Timing) -> dict[st
             }
             for id, reading in answers.readings.items()
         },
-        "timing": {"queued_ms": round(timing.queued_ms, 3), "total_ms": round(timing.total_ms, 3)},
+        "timing": {
+            "queued_ms": None if timing.queued_ms is None else round(timing.queued_ms, 3),
+            "total_ms": round(timing.total_ms, 3),
+        },
     }

@@ -10,12 +10,15 @@ from planner.answers import Answers, Reading, choice_confidence, expectation, sc
 from planner.decision import NO, YES, Alternative, Decision, Options, Question, as_text
 from planner.dialects.diagnostics import diagnostics
 from planner.dialects.dialect import Timing
+from planner.dialects.span_answers import span_answer
 from planner.errors import Invalid
 from planner.formats import MAX_LEVELS, MAX_OPTIONS
+from planner.spans.blanks import MOST_TOKENS
 
 MAX_SAMPLES = 32
 MAX_STEPS = 8
 MAX_QUESTIONS = 400
+MAX_ITEMS = 64
 DECIMALS = 6
 """Probabilities keep six decimals: two would make ties at the top."""
 
@@ -78,6 +81,32 @@ class ScoreQuestion(_Question):
         )
 
 
+class SpanCriteria(_Model):
+    """How long an answer from the text may be, in tokens of the blank it is written into."""
+
+    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS, strict=True)] | None = None
+
+
+class SpansCriteria(SpanCriteria):
+    """How long all answers may be together, and how many."""
+
+    max_items: int = Field(default=16, ge=1, le=MAX_ITEMS, strict=True)
+
+
+class SpanQuestion(_Question):
+    """A piece of the state's text."""
+
+    type: Literal["span"]
+    criteria: SpanCriteria | None = None
+
+
+class SpansQuestion(_Question):
+    """Every such piece of the state's text."""
+
+    type: Literal["spans"]
+    criteria: SpansCriteria | None = None
+
+
 class BoxQuestion(_Question):
     """A place in an image: known to the API, not served here."""
 
@@ -88,6 +117,8 @@ AnyQuestion = Annotated[
     Annotated[NoulQuestion, Tag("noul")]
     | Annotated[ChoiceQuestion, Tag("choice")]
     | Annotated[ScoreQuestion, Tag("score")]
+    | Annotated[SpanQuestion, Tag("span")]
+    | Annotated[SpansQuestion, Tag("spans")]
     | Annotated[BoxQuestion, Tag("box")],
     Discriminator("type"),
 ]
@@ -135,7 +166,8 @@ def parse(body: Any) -> Decision:
     """The decision of a decoded body. Raises pydantic's ValidationError, or Invalid."""
     request = SystemOneRequest.model_validate(body)
     extended = bool(request.model_fields_set & _EXTENSION_FIELDS) or any(
-        question.model_fields_set & _QUESTION_EXTENSIONS for question in request.questions.values()
+        question.model_fields_set & _QUESTION_EXTENSIONS or question.type in ("span", "spans")
+        for question in request.questions.values()
     )
     return Decision(
         model=request.model,
@@ -155,15 +187,24 @@ def _question(id: str, question: AnyQuestion) -> Question:
             kind="unsupported_question_type",
             given="box",
         )
+    spans = question.criteria if isinstance(question, SpanQuestion | SpansQuestion) else None
     return Question(
         id=id,
         type=question.type,
         instructions=_text(question.instructions),
-        alternatives=question.alternatives(),
+        alternatives=() if isinstance(question, SpanQuestion | SpansQuestion) else question.alternatives(),
         depends_on=question.depends_on,
         ask_if={needed: _answers(values) for needed, values in question.ask_if.items()},
         alone=question.alone,
+        max_tokens=spans.max_tokens if spans else None,
+        max_items=_max_items(question),
     )
+
+
+def _max_items(question: AnyQuestion) -> int:
+    if not isinstance(question, SpansQuestion):
+        return 1
+    return (question.criteria or SpansCriteria()).max_items
 
 
 def _options(request: SystemOneRequest) -> Options:
@@ -200,11 +241,13 @@ def render(decision: Decision, answers: Answers, model: str, timing: Timing) -> 
     an extension.
     """
     prefix = "" if decision.extended else "x_"
-    asked = {id for stage in answers.stages for id in stage} | set(answers.skipped)
+    asked = {id for stage in answers.stages for id in stage} | set(answers.skipped) | set(answers.spans)
     body: dict[str, Any] = {
         "model": model,
         "answers": {
-            question.id: _answer(question, answers.readings.get(question.id), prefix)
+            question.id: span_answer(decision, question, answers.spans[question.id])
+            if question.is_span
+            else _answer(question, answers.readings.get(question.id), prefix)
             for question in decision.questions
             if question.id in asked
         },

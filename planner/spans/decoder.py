@@ -182,7 +182,9 @@ class Walker:
                 size = len(self.lexicon.spelling[id].lstrip(b" "))
                 for place in places:
                     if place >= least_start:
-                        _keep(following, (place + size, skips), (score + regret, -place, (position, id, None)))
+                        _keep(
+                            following, (place + size, skips), (score + regret, -place, (position, id, None))
+                        )
             if skips < MOST_SKIPS:
                 _raise_to(later, skips + 1, score - SKIP_COST)
             for id, data in self.lexicon.spelling.items():

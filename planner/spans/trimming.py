@@ -19,10 +19,71 @@ import regex
 
 SENTENCE_PUNCTUATION = frozenset(".,;:!?…。，、；：！？｡､،؛؟۔।")
 ABBREVIATIONS = frozenset(
-    "inc ltd co corp llc plc bros dept est jr sr dr mr mrs ms prof st ave blvd rd no nos vol vs etc approx fig"
-    " jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun gmbh bzw nr str z.b".split()
+    {
+        "inc",
+        "ltd",
+        "co",
+        "corp",
+        "llc",
+        "plc",
+        "bros",
+        "dept",
+        "est",
+        "jr",
+        "sr",
+        "dr",
+        "mr",
+        "mrs",
+        "ms",
+        "prof",
+        "st",
+        "ave",
+        "blvd",
+        "rd",
+        "no",
+        "nos",
+        "vol",
+        "vs",
+        "etc",
+        "approx",
+        "fig",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "sept",
+        "oct",
+        "nov",
+        "dec",
+        "mon",
+        "tue",
+        "wed",
+        "thu",
+        "fri",
+        "sat",
+        "sun",
+        "gmbh",
+        "bzw",
+        "nr",
+        "str",
+    }
 )
-PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "“": "”", "‘": "’", "「": "」", "（": "）", "【": "】"}
+PAIRS = {
+    "(": ")",
+    "[": "]",
+    "{": "}",
+    "<": ">",
+    "«": "»",
+    "“": "”",
+    "‘": "’",
+    "「": "」",
+    "（": "）",
+    "【": "】",
+}
 SAME_PAIRS = frozenset("\"'`")
 
 _DOTTED_LETTERS = regex.compile(r"(?:^|[^\p{L}\p{N}])(?:\p{L}\.){1,}$", regex.V1)

@@ -179,6 +179,9 @@ class FakeTokenizer:
     def encode(self, text: str) -> list[int]:
         return [self._id(piece) for piece in re.findall(self.pattern, text, re.DOTALL)]
 
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self.encode(text) for text in texts]
+
     def encode_markup(self, text: str) -> list[int]:
         return list(self._markup(text))
 
@@ -188,6 +191,12 @@ class FakeTokenizer:
 
     def token_id(self, token: str) -> int | None:
         return self.special.get(token)
+
+    def token_bytes(self, id: int) -> bytes:
+        return self.decode([id]).encode()
+
+    def eos_id(self) -> int | None:
+        return None
 
     def chat(self) -> tuple[str, str]:
         return "<|turn>user\n", "<turn|>\n<|turn>model\n"
