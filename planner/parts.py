@@ -5,7 +5,7 @@ Prompts are built only for reads that are missing: folding results that are ther
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -125,14 +125,14 @@ class Part:
             for id in self.ids(draw)
         ]
 
-    def missing(self, results: Results) -> Iterator[Read]:
-        """The wanted reads that have no result yet. Raises TooLong when the prompt does not fit."""
-        steps = self.plan.decision.options.steps
-        for place, want in enumerate(self.wanted(results)):
-            if want.id not in results:
-                self.plan.vocabulary.check_length(sum(map(len, self.prompt)) + self.canvas.width)
-                ids = self.sets[place % len(self.sets)]
-                yield Read(want.id, want.kind, *self.prompt, self.canvas, ids, want.seed, steps)
+    def read(self, want: Wanted, results: Results) -> Read:
+        """A wanted read, whole. Raises TooLong when the prompt does not fit the context."""
+        head, tail = self.prompt
+        self.plan.vocabulary.check_length(len(head) + len(tail) + self.canvas.width)
+        ids = self.sets[int(want.id.split("/")[2])]
+        return Read(
+            want.id, want.kind, head, tail, self.canvas, ids, want.seed, self.plan.decision.options.steps
+        )
 
     def fold(self, results: Results) -> dict[str, Reading]:
         """The reading of each question, once all draws came back with rows."""

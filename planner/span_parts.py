@@ -8,7 +8,7 @@ twice with different seeds instead, and keeps what either pass found.
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -113,33 +113,29 @@ class SpanPart:
     def wanted(self, results: Results) -> list[Wanted]:
         """Every read that this question takes, as far as the results can tell."""
         wanted = [want for window in range(len(self.plan.windows)) for want in self._wanted(window, results)]
-        if self._candidates_to_choose(wanted, results):
+        if self._disagree(wanted, results):
             last = max(want.wave for want in wanted)
             wanted.append(Wanted(self._choose_id, "choose", last + 1, 0, 0, self.plan.decision.options.seed))
         return wanted
 
-    def missing(self, results: Results) -> Iterator[Read]:
-        """The wanted reads that have no result yet. Raises TooLong when the prompt does not fit."""
-        wanted = self.wanted(results)
-        for want in wanted:
-            if want.id in results:
-                continue
-            if want.kind == "choose":
-                yield self._choose_read(want, self._candidates_to_choose(wanted[:-1], results))
-            else:
-                steps = max(LEAST_STEPS, self.plan.decision.options.steps)
-                ids = self.plan.windows[int(want.id.split("/")[2])].ids
-                yield self._read(want, self._tail, self._canvas, ids, steps)
+    def read(self, want: Wanted, results: Results) -> Read:
+        """A wanted read, whole. Raises TooLong when the prompt does not fit the context."""
+        if want.kind == "choose":
+            return self._choose_read(want, results)
+        ids = self.plan.windows[int(want.id.split("/")[2])].ids
+        steps = max(LEAST_STEPS, self.plan.decision.options.steps)
+        return self._read(want, self._tail, self._canvas, ids, steps)
 
     def _read(self, want: Wanted, tail: Ids, canvas: Canvas, ids: Ids, steps: int) -> Read:
         head = self.plan.isolated_head
         self.plan.vocabulary.check_length(len(head) + len(tail) + canvas.width)
         return Read(want.id, want.kind, head, tail, canvas, ids, want.seed, steps)
 
-    def _choose_read(self, want: Wanted, candidates: Sequence[Item]) -> Read:
+    def _choose_read(self, want: Wanted, results: Results) -> Read:
         """The read that chooses among candidates, each shown with the text around it."""
         vocabulary, options = self.plan.vocabulary, self.plan.decision.options
-        question = self._choice(candidates)
+        found = [self._found(window, results) for window in range(len(self.plan.windows))]
+        question = self._choice(self._candidates(found))
         text = isolated_tail(question, labels_of(question, vocabulary, ISOLATED), ISOLATED, [])
         template = isolated_template(question, vocabulary)
         (slot,) = template.slots
@@ -224,14 +220,12 @@ class SpanPart:
         seed = self.plan.decision.options.seed + draw * (RETRIES + 1) + attempt
         return Wanted(f"0/s{self.number}/{window}/{draw}/{attempt}", self._kind, attempt, draw, attempt, seed)
 
-    def _candidates_to_choose(self, wanted: Sequence[Wanted], results: Results) -> list[Item]:
-        """The candidates that a choose read must settle: none when windows agree, or are not all read."""
+    def _disagree(self, wanted: Sequence[Wanted], results: Results) -> bool:
+        """Whether the windows are all read, and found texts that differ."""
         if self._kind == "list" or not all(isinstance(results.get(want.id), Found) for want in wanted):
-            return []
-        candidates = self._candidates(
-            [self._found(window, results) for window in range(len(self.plan.windows))]
-        )
-        return candidates if len(candidates) > 1 else []
+            return False
+        found = [self._found(window, results) for window in range(len(self.plan.windows))]
+        return len(self._candidates(found)) > 1
 
     @property
     def _choose_id(self) -> str:

@@ -17,7 +17,7 @@ from planner.answers import Answers, Reading, ReadTrace, SpanReading
 from planner.decision import Question
 from planner.parts import Part, Results
 from planner.plan import Plan, steps_of
-from planner.reads import Failure, Read, Wave
+from planner.reads import Failure, Read, Wanted, Wave
 from planner.span_parts import SpanPart
 from planner.stages import skip_reason
 
@@ -45,6 +45,9 @@ def next_wave(plan: Plan, results: Results) -> Wave | Answers | Failure:
     return Answers(story.readings, story.spans, story.skipped, tuple(story.stages), tuple(story.traces))
 
 
+_Asked = tuple[Part | SpanPart, Wanted]
+
+
 @dataclass(slots=True)
 class _Story:
     """What the replay comes to know on its way through the plan, and where it has to stop."""
@@ -70,18 +73,20 @@ class _Story:
                     Part(self.plan, chunk, number, group + place, settled) for place, chunk in enumerate(step)
                 ]
                 group += len(step)
-                if not self._is_there(parts):
+                wanted = self._settled(parts)
+                if wanted is None:
                     return
                 for part in parts:
                     self.readings |= part.fold(self.results)
-                wave = self._trace(parts, wave)
+                wave = self._trace(wanted, wave)
 
     def follow_spans(self) -> None:
         """Settle the span questions, which all run from the first wave on."""
         parts = [SpanPart(self.plan, question, number) for number, question in enumerate(self.plan.spans)]
-        if self._is_there(parts):
+        wanted = self._settled(parts)
+        if wanted is not None:
             self.spans |= {part.question.id: part.fold(self.results) for part in parts}
-            self._trace(parts, 0)
+            self._trace(wanted, 0)
 
     def _open(self, stage: Sequence[Question]) -> list[Question]:
         """The questions of a stage that are asked after all; the others are skipped, with a reason."""
@@ -93,40 +98,39 @@ class _Story:
         self.stages.append(tuple(question.id for question in asked))
         return asked
 
-    def _is_there(self, parts: Sequence[Part | SpanPart]) -> bool:
-        """Whether all reads of some parts came back well; what did not is noted."""
-        missing = [read for part in parts for read in part.missing(self.results)]
-        self.missing += missing
+    def _settled(self, parts: Sequence[Part | SpanPart]) -> list[_Asked] | None:
+        """The reads of some parts when all came back well, else None; what is lacking is noted."""
+        asked = [(part, want) for part in parts for want in part.wanted(self.results)]
+        missing = [(part, want) for part, want in asked if want.id not in self.results]
         if missing:
-            return False
-        results = [self.results[want.id] for part in parts for want in part.wanted(self.results)]
-        failures = [result for result in results if isinstance(result, Failure)]
+            self.missing += [part.read(want, self.results) for part, want in missing]
+            return None
+        failures = [one for _, want in asked if isinstance(one := self.results[want.id], Failure)]
         self.failures += failures
-        return not failures
+        return None if failures else asked
 
-    def _trace(self, parts: Sequence[Part | SpanPart], first: int) -> int:
+    def _trace(self, asked: Sequence[_Asked], first: int) -> int:
         """Note what ran, from wave `first` on; the wave that comes next."""
         last = first - 1
-        for part in parts:
-            for want in part.wanted(self.results):
-                result = self.results[want.id]
-                assert not isinstance(result, Failure), "failures were noted before"
-                last = max(last, first + want.wave)
-                self.traces.append(
-                    ReadTrace(
-                        id=want.id,
-                        kind=want.kind,
-                        wave=first + want.wave,
-                        stage=part.stage,
-                        questions=part.ids_asked,
-                        draw=want.draw,
-                        attempt=want.attempt,
-                        seed=want.seed,
-                        engine=result.engine,
-                        ms=result.ms,
-                        attempts=result.attempts,
-                        prompt_tokens=result.prompt_tokens,
-                        cached_tokens=result.cached_tokens,
-                    )
+        for part, want in asked:
+            result = self.results[want.id]
+            assert not isinstance(result, Failure), "failures were noted before"
+            last = max(last, first + want.wave)
+            self.traces.append(
+                ReadTrace(
+                    id=want.id,
+                    kind=want.kind,
+                    wave=first + want.wave,
+                    stage=part.stage,
+                    questions=part.ids_asked,
+                    draw=want.draw,
+                    attempt=want.attempt,
+                    seed=want.seed,
+                    engine=result.engine,
+                    ms=result.ms,
+                    attempts=result.attempts,
+                    prompt_tokens=result.prompt_tokens,
+                    cached_tokens=result.cached_tokens,
                 )
+            )
         return last + 1
