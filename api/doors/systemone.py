@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 
 from api.body import BadJson, BodyError, read_json
+from api.doors.raw_route import RawRoute
 from api.service import Service, Unavailable, UnknownModel
 from planner.dialects.systemone import SystemOneRequest, parse
 from planner.errors import Invalid, TooLong
@@ -30,7 +31,7 @@ FAILURES = {
 }
 """How the failure of a decision is told: its code to a status and an error type."""
 
-router = APIRouter()
+router = APIRouter(route_class=RawRoute)
 
 
 @router.post(
