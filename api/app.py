@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from api.doors import models, operations, systemone
-from api.service import Service
+from api.service import WATCH_POOL_EVERY_S, Service
 from api.settings import ApiSettings
-from api.waiting import Waiting
+from api.waiting import LOOK_EVERY_S, RECONNECT_PAUSE_S, Waiting
+from workers.background import keep_doing
 from workers.celery_app import make_celery
 from workers.dispatch import Dispatcher
 from workers.store import Store, connect
@@ -33,7 +34,12 @@ def make_app(settings: ApiSettings) -> FastAPI:
         service = Service(settings, store, dispatcher, waiting, vocabulary)
         app.state.service = service
         background = [
-            asyncio.create_task(work) for work in (waiting.listen(), waiting.look(), service.watch_pool())
+            asyncio.create_task(keep_doing(work, every_s))
+            for work, every_s in (
+                (waiting.listen, RECONNECT_PAUSE_S),
+                (waiting.look, LOOK_EVERY_S),
+                (service.look_at_pool, WATCH_POOL_EVERY_S),
+            )
         ]
         yield
         for task in background:

@@ -49,8 +49,8 @@ class BadJson(BodyError):
     status = 422
 
 
-async def read_json(request: Request, limit: int) -> Any:
-    """The decoded JSON of a request's body of at most `limit` bytes, compressed or not.
+async def read_json(request: Request, limit: int) -> tuple[Any, int]:
+    """The decoded JSON of a request's body of at most `limit` bytes, compressed or not, and its size.
 
     Raises a BodyError.
     """
@@ -61,7 +61,7 @@ async def read_json(request: Request, limit: int) -> Any:
         raise BadJson(f"the body is not JSON: {error}") from error
     if content.count(b"[") + content.count(b"{") > MAX_DEPTH and _depth_over(value, MAX_DEPTH):
         raise BadJson(f"the body is nested more than {MAX_DEPTH} deep")
-    return value
+    return value, len(content)
 
 
 async def _content(request: Request, limit: int) -> bytes:
@@ -87,16 +87,32 @@ def _decompressed(content: bytes, encoding: str | None, limit: int) -> bytes:
 
 
 def _gunzip(content: bytes, most: int) -> bytes:
-    decoder = zlib.decompressobj(wbits=31)
-    plain = decoder.decompress(content, most)
-    if not decoder.eof and len(plain) < most:
-        raise EOFError("the stream ends early")
+    """Every member of a gzip stream, up to `most` bytes."""
+    plain = b""
+    while content and len(plain) < most:
+        decoder = zlib.decompressobj(wbits=31)
+        plain += decoder.decompress(content, most - len(plain))
+        if not decoder.eof and len(plain) < most:
+            raise EOFError("the stream ends early")
+        content = decoder.unused_data
     return plain
 
 
 def _unzstd(content: bytes, most: int) -> bytes:
-    with zstandard.ZstdDecompressor().stream_reader(content) as reader:
-        return reader.read(most)
+    """Every frame of a zstd stream, up to `most` bytes."""
+    plain = bytearray()
+    decompressor = zstandard.ZstdDecompressor()
+    with decompressor.stream_reader(content, read_across_frames=True) as reader:
+        while len(plain) < most and (piece := reader.read(most - len(plain))):
+            plain += piece
+    # The reader does not tell a whole stream from one cut short, so frames are walked to their ends.
+    while len(plain) < most and content:
+        frame = decompressor.decompressobj()
+        frame.decompress(content)
+        if not frame.eof:
+            raise EOFError("the stream ends early")
+        content = frame.unused_data
+    return bytes(plain)
 
 
 _DECODERS: dict[str, Callable[[bytes, int], bytes]] = {

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import uuid
 from dataclasses import dataclass
-from time import time
 from typing import Any
 
 import structlog
-from kombu.exceptions import OperationalError
 
 from api.settings import ApiSettings
 from api.waiting import Waiting
@@ -18,14 +16,13 @@ from planner.plan import make_plan
 from planner.reads import Wave
 from planner.vocabulary import Vocabulary
 from planner.waves import first_wave
-from workers.dispatch import Dispatcher
+from workers.dispatch import Dispatcher, PublishError
+from workers.planning import off_loop_if_long
 from workers.presence import pool_view
 from workers.store import Outcome, Store, StoreError
 
-LONG_STATE = 20_000
-"""Characters of state from which on planning leaves the event loop for a thread."""
-
 WATCH_POOL_EVERY_S = 1.0
+READY_WITHIN_S = 2.0
 
 log = structlog.get_logger()
 
@@ -64,44 +61,52 @@ class Service:
         self._vocabulary = vocabulary
         self.engines: list[dict[str, Any]] = []
 
-    async def decide(self, decision: Decision, wait_s: float) -> Accepted:
-        """Plan, store and publish a decision, and wait up to `wait_s` seconds for its outcome.
+    async def decide(self, decision: Decision, size: int, wait_s: float) -> Accepted:
+        """Plan, store and publish a decision, and wait for its outcome, `wait_s` seconds in all.
 
-        It is stored first and published second, so that what was accepted cannot be lost. Raises
-        Invalid (TooLong among them), UnknownModel, or Unavailable.
+        It is stored first and published second, so that what was accepted cannot be lost. `size` is
+        that of the request's body in bytes. Raises Invalid (TooLong among them), UnknownModel, or
+        Unavailable when it was not accepted in that time.
         """
-        await self._check_model(decision.model)
-        wave = await self._first_wave(decision)
         id = f"dec_{uuid.uuid4().hex}"
-        self._waiting.expect(id)
+        outcome = self._waiting.expect(id)
+        accepted = False
         try:
-            await self._store.save(id, decision, wave, self._waiting.channel, time())
-            await self._dispatcher.publish(id, 0, wave)
-        except (StoreError, OperationalError) as error:
-            self._waiting.forget(id)
+            async with asyncio.timeout(wait_s):
+                await self._check_model(decision.model)
+                wave = await off_loop_if_long(size, lambda: first_wave(make_plan(decision, self._vocabulary)))
+                await self._store.save(id, decision, wave, self._waiting.channel)
+                accepted = True
+                await self._publish(id, wave)
+                return Accepted(id, await outcome)
+        except TimeoutError as error:
+            if accepted:
+                return Accepted(id, None)
+            raise Unavailable(f"the store did not answer within {wait_s:g} s") from error
+        except StoreError as error:
             raise Unavailable(str(error)) from error
-        return Accepted(id, await self._waiting.wait(id, wait_s))
+        finally:
+            self._waiting.forget(id)
+
+    async def _publish(self, id: str, wave: Wave) -> None:
+        """Publish the first wave. A queue that is away is no failure: the watchdog publishes it later."""
+        try:
+            await self._dispatcher.publish(id, 0, wave)
+        except PublishError as error:
+            log.warning("not published yet", decision=id, reason=str(error))
 
     async def ready(self) -> dict[str, bool]:
         """Whether the store answers, and whether a worker has an engine in."""
         try:
-            await self.look_at_pool()
-        except StoreError:
+            async with asyncio.timeout(READY_WITHIN_S):
+                await self.look_at_pool()
+        except (StoreError, TimeoutError):
             return {"store": False, "engine": False}
         return {"store": True, "engine": any(engine["joined"] for engine in self.engines)}
 
     async def look_at_pool(self) -> None:
         """See the pool as the workers see it now."""
         self.engines = await pool_view(self._store)
-
-    async def watch_pool(self) -> None:
-        """Keep the view of the pool fresh, for ever."""
-        while True:
-            try:
-                await self.look_at_pool()
-            except StoreError as error:
-                log.warning("cannot see the pool", reason=str(error))
-            await asyncio.sleep(WATCH_POOL_EVERY_S)
 
     def served_models(self) -> dict[str, int]:
         """The served models' names, each with the time its engine gives for it (seconds since 1970)."""
@@ -120,9 +125,3 @@ class Service:
         if name not in served:
             known = ", ".join(map(repr, (*self.settings.aliases, *served)))
             raise UnknownModel(f"there is no model {name!r}; there are {known}")
-
-    async def _first_wave(self, decision: Decision) -> Wave:
-        def plan() -> Wave:
-            return first_wave(make_plan(decision, self._vocabulary))
-
-        return plan() if len(decision.text) < LONG_STATE else await asyncio.to_thread(plan)

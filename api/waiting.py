@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import asyncio
 
-import structlog
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
-from workers.store import Outcome, Store, StoreError, read_message
+from workers.store import Outcome, Store, read_message
 
 LOOK_EVERY_S = 1.0
 RECONNECT_PAUSE_S = 0.2
-
-log = structlog.get_logger()
 
 
 class Waiting:
@@ -28,6 +24,7 @@ class Waiting:
         self._redis = redis
         self._store = store
         self._futures: dict[str, asyncio.Future[Outcome]] = {}
+        self._asked: list[str] = []
 
     def expect(self, id: str) -> asyncio.Future[Outcome]:
         """The future of a decision's outcome. To be called before it is published: none is missed then."""
@@ -37,44 +34,22 @@ class Waiting:
         """Wait no longer."""
         self._futures.pop(id, None)
 
-    async def wait(self, id: str, timeout_s: float) -> Outcome | None:
-        """The outcome of an expected decision, or None when it takes longer. It is then forgotten."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await self.expect(id)
-        except TimeoutError:
-            return None
-        finally:
-            self.forget(id)
-
     async def listen(self) -> None:
-        """Take in answers for ever, over a connection that is made again whenever it is lost."""
-        while True:
-            try:
-                async with self._redis.pubsub(ignore_subscribe_messages=True) as subscriber:
-                    await subscriber.subscribe(self.channel)
-                    while True:
-                        message = await subscriber.get_message(timeout=5)
-                        if message is not None:
-                            self._settle(*read_message(message["data"]))
-            except (RedisError, OSError) as error:
-                log.warning("lost the answers' channel", reason=str(error))
-                await asyncio.sleep(RECONNECT_PAUSE_S)
+        """Take in answers until the connection is lost. Raises redis-py's errors then."""
+        async with self._redis.pubsub(ignore_subscribe_messages=True) as subscriber:
+            await subscriber.subscribe(self.channel)
+            while True:
+                message = await subscriber.get_message(timeout=5)
+                if message is not None:
+                    self._settle(*read_message(message["data"]))
 
     async def look(self) -> None:
-        """Ask the store once a second, for ever, about decisions whose message may have been missed."""
-        while True:
-            asked = list(self._futures)
-            await asyncio.sleep(LOOK_EVERY_S)
-            due = [id for id in asked if id in self._futures]
-            try:
-                outcomes = await self._store.outcomes(due) if due else {}
-            except StoreError as error:
-                log.warning("cannot look at the store", reason=str(error))
-                continue
-            for id, outcome in outcomes.items():
-                if outcome is not None:
-                    self._settle(id, outcome)
+        """Ask the store about decisions whose message may have been missed. Raises StoreError."""
+        due, self._asked = [id for id in self._asked if id in self._futures], list(self._futures)
+        outcomes = await self._store.outcomes(due) if due else {}
+        for id, outcome in outcomes.items():
+            if outcome is not None:
+                self._settle(id, outcome)
 
     def _settle(self, id: str, outcome: Outcome) -> None:
         future = self._futures.get(id)

@@ -12,13 +12,18 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from client.ask import completed, parse_answer, read_decision
+from client.ask import DEFAULT_MODEL, completed, parse_answer, read_decision
+from client.battery.command import check_embedded, check_server, parts_named, write_script
+from client.battery.material import PARTS
+from client.battery.server import Server
+from client.cells import printable
 from client.demo import run_demo
 from client.errors import ClientError, ServerRefused
 from client.http import DEFAULT_URL, OK, decide, is_url_list
+from client.page import write_page
 from client.stack import Stack
 from client.up import default_data, passed_settings, stay_up
-from client.view import decision_view, printable
+from client.view import decision_view
 
 # Columns of output that goes to no terminal: wide enough for the table of reads.
 _COLUMNS = 118
@@ -106,16 +111,72 @@ def ask(
     file: Annotated[str, typer.Argument(metavar="FILE.json|-", help="A decision; - is standard input.")],
     url: Annotated[str, typer.Option(help="Base URL of a Canvass API.")] = DEFAULT_URL,
     json: Annotated[bool, typer.Option("--json", help="Print the response body as it came.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the answers as a web page, too.")
+    ] = None,
 ) -> None:
-    """Post a decision and show its answers, with the plan that ran."""
-    content = decide(url, completed(read_decision(file), diagnostics=not json))
+    """Post a decision and show its answers, those from the text marked in it, and the plan that ran."""
+    asked = completed(read_decision(file), diagnostics=not json)
+    content = decide(url, asked)
+    body = parse_answer(content)
+    if html is not None and body is not None:
+        write_page(html, body, asked.get("state"))
     if json:
         sys.stdout.buffer.write(content.rstrip(b"\n") + b"\n")
         return
-    body = parse_answer(content)
     if body is None:
         raise ServerRefused(OK, f"{url} answered 200 with a body that is no decision. Is it Canvass?")
-    _console().print(decision_view(body))
+    _console().print(decision_view(body, asked.get("state")))
+
+
+def _kinds(value: str) -> str:
+    try:
+        return ",".join(parts_named(value))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+@app.command()
+def battery(
+    url: Annotated[str | None, typer.Argument(metavar="[URL]", help="Base URL of a System One API.")] = None,
+    embedded: Annotated[
+        bool, typer.Option("--embedded", help="Start a stack of its own on the small model, and end it.")
+    ] = False,
+    kinds: Annotated[
+        str, typer.Option(callback=_kinds, help="Which parts to ask, comma-separated.")
+    ] = ",".join(PARTS),
+    model: Annotated[str, typer.Option(help="Model to name in the requests.")] = DEFAULT_MODEL,
+    key: Annotated[
+        str | None, typer.Option(envvar="CANVASS_KEY", help="API key, where the server wants one.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail when an answer is not the right one.")
+    ] = False,
+    script: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Ask nothing: write a script of the stand-in engine with every right answer."
+        ),
+    ] = None,
+) -> None:
+    """Ask a running server questions whose answers are known, and count what it gets right.
+
+    Fails when an offset is wrong or a request fails; wrong answers are reported.
+    """
+    parts = parts_named(kinds)
+    if embedded and url is not None:
+        raise typer.BadParameter("--embedded asks a server of its own, so it takes no URL")
+    if script is not None:
+        rules = write_script(script, parts)
+        _console().print(
+            f"Wrote {rules} rules to {script}. Serve them with `canvass up --engines script:{script}`.",
+            soft_wrap=True,
+        )
+    elif embedded:
+        check_embedded(parts, model, _console(), as_json=json, strict=strict)
+    else:
+        check_server(Server(url or DEFAULT_URL, model, key), parts, _console(), as_json=json, strict=strict)
 
 
 @app.command()

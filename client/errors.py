@@ -4,6 +4,9 @@ ClientError
 |-- BadDecisionFile        the file given to `canvass ask`
 |-- ServerUnreachable      no answer over HTTP
 |-- ServerRefused          an HTTP answer that is no decision
+|-- CannotWrite            a file that was to be written
+|-- WrongOffsets           an answer that is not the piece of the text it says
+|-- BatteryFailed          the battery ended with something that its options call a failure
 `-- StackError             the processes on this machine
     |-- DataInUse
     |-- PortTaken
@@ -12,6 +15,10 @@ ClientError
     |-- NotReady
     `-- StopRequested
 """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class ClientError(Exception):
@@ -35,6 +42,21 @@ class ServerRefused(ClientError):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+class CannotWrite(ClientError):
+    """A page or a script could not be written where it was wanted."""
+
+
+class WrongOffsets(ClientError):
+    """A span answer is a piece of the state's text, at the offsets that it names."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("\n".join([*faults, str(WrongOffsets.__doc__)]))
+
+
+class BatteryFailed(ClientError):
+    """The battery found what must not be; its table and its list of misses say where."""
 
 
 class StackError(ClientError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import httpx2
@@ -14,24 +16,39 @@ DEFAULT_URL = "http://127.0.0.1:8011"
 OK = 200
 _PROBE_TIMEOUT_S = 2.0
 # Longer than any sync limit that a server is likely to have: the server says when it gives up.
-_DECISION_TIMEOUT = httpx2.Timeout(300.0, connect=5.0)
+_DECISION_TIMEOUT = httpx2.Timeout(900.0, connect=5.0)
 _ERROR_TEXT = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An HTTP response: status, body, headers with lower-case names."""
+
+    status: int
+    content: bytes
+    headers: Mapping[str, str]
 
 
 def decide(url: str, body: dict[str, Any]) -> bytes:
     """Post a decision; the response body. Raises `ServerUnreachable` or `ServerRefused`."""
+    response = post(url, "/v1/systemone", body)
+    if response.status != OK:
+        raise ServerRefused(response.status, refusal(response.status, response.content))
+    return response.content
+
+
+def post(url: str, path: str, body: Any, headers: Mapping[str, str] | None = None) -> Response:
+    """Post JSON; the response, whatever its status. Raises `ServerUnreachable`."""
     try:
         with httpx2.Client(timeout=_DECISION_TIMEOUT, **_connection(url)) as client:
             response = client.post(
-                f"{url.rstrip('/')}/v1/systemone",
+                f"{url.rstrip('/')}{path}",
                 content=orjson.dumps(body),
-                headers={"content-type": "application/json"},
+                headers={"content-type": "application/json", **(headers or {})},
             )
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise ServerUnreachable(url, str(error) or type(error).__name__) from error
-    if response.status_code != OK:
-        raise ServerRefused(response.status_code, refusal(response.status_code, response.content))
-    return response.content
+    return Response(response.status_code, response.content, dict(response.headers))
 
 
 def probe(url: str) -> tuple[int, bytes] | None:

@@ -5,20 +5,28 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TypeVar
 
 from rich.console import Console
 
 from client.errors import StopRequested
 from client.stack import Stack
 
+PATIENT = {"CANVASS_SYNC_LIMIT_S": "600", "CANVASS_READ_TIMEOUT_S": "600"}
+"""Settings of a stack that one user waits for: on two slow cores a list of a long text takes a minute."""
+
 _CHECK_S = 0.2
+_WATCH_S = 0.05
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # What `canvass up` decides by its options, so what the environment says of it has been heard already.
 _DECIDED = ("CANVASS_REDIS_URL", "CANVASS_ENGINES", "CANVASS_HOST", "CANVASS_PORT")
+
+T = TypeVar("T")
 
 
 def default_data() -> Path:
@@ -52,6 +60,24 @@ def stop_signals(stopping: threading.Event, stack: Stack) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def watched(stack: Stack, work: Callable[[], T]) -> T:
+    """What `work` returns, while an eye is kept on the stack that it asks: what ends it ends the wait.
+
+    Raises `StackError`, or what `work` raises.
+    """
+    with ThreadPoolExecutor(max_workers=1) as executor:
+        running = executor.submit(work)
+        try:
+            while not running.done():
+                stack.check()
+                wait([running], timeout=_WATCH_S)
+        except StopRequested:
+            # The API goes first, which ends the request that this executor would wait for.
+            stack.stop()
+            raise
+    return running.result()
 
 
 def stay_up(stack: Stack, stopping: threading.Event, console: Console, *, quiet: bool) -> None:

@@ -67,6 +67,7 @@ class ReadTrace:
     attempt: int
     seed: int
     engine: str
+    model: str
     ms: float
     attempts: int
     prompt_tokens: int
@@ -90,6 +91,11 @@ class Answers:
     def waves(self) -> int:
         """How many waves the plan took."""
         return 1 + max((read.wave for read in self.reads), default=-1)
+
+    @property
+    def model(self) -> str:
+        """The name of the model that answered."""
+        return self.reads[0].model if self.reads else ""
 
     @property
     def input_tokens(self) -> int:

@@ -6,6 +6,7 @@ token ids with slots in them, each slot with the token ids of its alternatives.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,8 +39,9 @@ class Format:
     separator: str
 
     def head(self, index: int, id: str) -> str:
-        """The text that opens a question's block in the prompt."""
-        return self.heading.format(index=index, id=id)
+        """The text that opens a question's block in the prompt. An id that is no line is quoted as JSON."""
+        shown = id if id.isprintable() else json.dumps(id, ensure_ascii=False)
+        return self.heading.format(index=index, id=shown)
 
     def text(self, rows: Sequence[tuple[int, str, str]], gap: str) -> str:
         """The answer text of (index, id, label) rows."""

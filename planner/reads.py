@@ -62,7 +62,8 @@ class Rows:
 
     `logprobs[slot][i]` belongs to the read's `ids[i]`, natural log over the whole vocabulary;
     `top[slot]` is the model's own first pick there, with the logprob `peaks[slot]`. `ms` is the
-    engine's wall time, `prompt_tokens` and `cached_tokens` its usage, `attempts` the requests it took.
+    engine's wall time, `prompt_tokens` and `cached_tokens` its usage, `attempts` the requests it took,
+    `model` the name it serves.
     """
 
     logprobs: tuple[tuple[float, ...], ...]
@@ -73,6 +74,7 @@ class Rows:
     cached_tokens: int = 0
     attempts: int = 1
     peaks: tuple[float, ...] = ()
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class Found:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     attempts: int = 1
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

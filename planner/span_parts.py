@@ -20,11 +20,11 @@ from planner.plan import Plan
 from planner.prompts import isolated_tail, span_tail
 from planner.reads import Found, Ids, Item, Read, ReadKind, Result, Rows, Wanted
 from planner.spans.blanks import LEAST_STEPS, blank_of
-from planner.spans.decoder import Blank, Walker
+from planner.spans.decoder import Blank, Lexicon, Walker
 from planner.spans.items import decode_list, decode_span
-from planner.spans.search_text import make_search_text
+from planner.spans.search_text import SearchText, make_search_text
 from planner.spans.windows import lexicon_of
-from planner.vocabulary import encode_recurring
+from planner.vocabulary import Vocabulary, encode_recurring
 
 SURE = 0.3
 """Confidence from which on a span read is not repeated."""
@@ -48,10 +48,10 @@ def decoded(plan: Plan, read: Read, rows: Rows) -> Found:
     question = plan.spans[int(group.removeprefix("s"))]
     window_read = plan.windows[int(window)]
     source = plan.decision.source
-    walker = Walker(
-        make_search_text(source, window_read.start, window_read.end), lexicon_of(window_read, plan.vocabulary)
-    )
-    blank = Blank([dict(zip(read.ids, row, strict=True)) for row in rows.logprobs], rows.peaks)
+    search = make_search_text(source, window_read.start, window_read.end)
+    asked = lexicon_of(window_read, plan.vocabulary, by_line=read.kind == "list")
+    blank = _blank(read, rows, _with_picks(asked, rows, search, plan.vocabulary))
+    walker = Walker(search, blank.lexicon)
     if read.kind == "span":
         found = decode_span(source, walker, blank)
     else:
@@ -63,6 +63,31 @@ def decoded(plan: Plan, read: Read, rows: Rows) -> Found:
         prompt_tokens=rows.prompt_tokens,
         cached_tokens=rows.cached_tokens,
         attempts=rows.attempts,
+        model=rows.model,
+    )
+
+
+def _with_picks(asked: Lexicon, rows: Rows, search: SearchText, vocabulary: Vocabulary) -> Lexicon:
+    """A lexicon with those of the model's own first picks that stand in the text, though nobody asked.
+
+    A text can be spelled in more ways than a read can ask for: several characters in one token, a line
+    break with its carriage return. What the model would write comes with every row.
+    """
+    tokens = {id: vocabulary.tokenizer.token_bytes(id) for id in set(rows.top) if id < vocabulary.size}
+    picks = {id: data for id, data in tokens.items() if id not in asked.tokens and search.has(data)}
+    breaks = (id for id, data in picks.items() if data.isspace() and data.splitlines() != [data])
+    return replace(asked, tokens={**asked.tokens, **picks}, newlines=(*asked.newlines, *breaks))
+
+
+def _blank(read: Read, rows: Rows, lexicon: Lexicon) -> Blank:
+    """A read's rows by id, each with the model's first pick when that is in the lexicon."""
+    return Blank(
+        rows=[
+            dict(zip(read.ids, row, strict=True)) | ({top: peak} if top in lexicon.tokens else {})
+            for row, top, peak in zip(rows.logprobs, rows.top, rows.peaks, strict=True)
+        ],
+        peaks=rows.peaks,
+        lexicon=lexicon,
     )
 
 

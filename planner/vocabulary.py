@@ -95,9 +95,19 @@ class Vocabulary:
             raise TooLong(("state",), tokens=tokens, limit=self.context)
 
 
-@lru_cache(maxsize=1024)
+RECURRING_LENGTH = 4096
+"""Characters of the longest text that is remembered with its ids."""
+
+
 def encode_recurring(vocabulary: Vocabulary, text: str) -> tuple[int, ...]:
     """Token ids of a text that many decisions share: a question, not a state."""
+    if len(text) > RECURRING_LENGTH:
+        return tuple(vocabulary.tokenizer.encode(text))
+    return _encoded(vocabulary, text)
+
+
+@lru_cache(maxsize=1024)
+def _encoded(vocabulary: Vocabulary, text: str) -> tuple[int, ...]:
     return tuple(vocabulary.tokenizer.encode(text))
 
 

@@ -10,13 +10,13 @@ by stage, and the span questions, which depend on nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.answers import Answers, Reading, ReadTrace, SpanReading
 from planner.decision import Question
 from planner.parts import Part, Results
-from planner.plan import Plan, steps_of
+from planner.plan import Chunk, Plan, steps_of
 from planner.reads import Failure, Read, Wanted, Wave
 from planner.span_parts import SpanPart
 from planner.stages import skip_reason
@@ -55,6 +55,8 @@ class _Story:
     plan: Plan
     results: Results
     readings: dict[str, Reading] = field(default_factory=dict)
+    settled: dict[str, int] = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)
     spans: dict[str, SpanReading] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     stages: list[tuple[str, ...]] = field(default_factory=list)
@@ -68,16 +70,16 @@ class _Story:
         for number, stage in enumerate(self.plan.stages):
             group = 0
             for step in steps_of(self.plan, self._open(stage)):
-                settled = {id: reading.best for id, reading in self.readings.items()}
                 parts = [
-                    Part(self.plan, chunk, number, group + place, settled) for place, chunk in enumerate(step)
+                    Part(self.plan, chunk, number, group + place, self._known_to(chunk))
+                    for place, chunk in enumerate(step)
                 ]
                 group += len(step)
                 wanted = self._settled(parts)
                 if wanted is None:
                     return
                 for part in parts:
-                    self.readings |= part.fold(self.results)
+                    self._settle(part.fold(self.results))
                 wave = self._trace(wanted, wave)
 
     def follow_spans(self) -> None:
@@ -91,12 +93,23 @@ class _Story:
     def _open(self, stage: Sequence[Question]) -> list[Question]:
         """The questions of a stage that are asked after all; the others are skipped, with a reason."""
         known = self.plan.decision.by_id
-        answers = {id: known[id].alternatives[reading.best].name for id, reading in self.readings.items()}
-        reasons = {question.id: skip_reason(question, answers, known) for question in stage}
+        reasons = {question.id: skip_reason(question, self.answers, known) for question in stage}
         self.skipped |= {id: reason for id, reason in reasons.items() if reason is not None}
         asked = [question for question in stage if reasons[question.id] is None]
         self.stages.append(tuple(question.id for question in asked))
         return asked
+
+    def _known_to(self, chunk: Chunk) -> dict[str, int]:
+        """The answers that a chunk carries on from: all so far when joint, else those it needs."""
+        if chunk.joint:
+            return dict(self.settled)
+        return {id: self.settled[id] for id in chunk.questions[0].needs if id in self.settled}
+
+    def _settle(self, readings: Mapping[str, Reading]) -> None:
+        for id, reading in readings.items():
+            self.readings[id] = reading
+            self.settled[id] = reading.best
+            self.answers[id] = self.plan.decision.by_id[id].alternatives[reading.best].name
 
     def _settled(self, parts: Sequence[Part | SpanPart]) -> list[_Asked] | None:
         """The reads of some parts when all came back well, else None; what is lacking is noted."""
@@ -127,6 +140,7 @@ class _Story:
                     attempt=want.attempt,
                     seed=want.seed,
                     engine=result.engine,
+                    model=result.model,
                     ms=result.ms,
                     attempts=result.attempts,
                     prompt_tokens=result.prompt_tokens,

@@ -7,15 +7,22 @@ commit). A larger wave is a chord of shards whose body advances the plan.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from celery import Celery, chord
+from kombu.exceptions import KombuError
+from redis.exceptions import RedisError
 
 from planner.reads import Read, Wave
 from workers.celery_app import ADVANCE, INTERACTIVE, RUN, SHARD
 from workers.group_commit import GroupCommit
 from workers.settings import Settings
+
+
+class PublishError(Exception):
+    """The queue cannot be reached. What was to be published is stored, and will be published later."""
+
 
 Ready = tuple[str, int]
 """A wave of one shard that can run: decision id and wave number."""
@@ -33,12 +40,16 @@ class Dispatcher:
         )
 
     async def publish(self, id: str, number: int, wave: Wave) -> None:
-        """Publish wave `number` of a decision. Raises kombu's OperationalError when Redis is away."""
+        """Publish wave `number` of a decision. Raises PublishError when the queue cannot be reached."""
         shards = shard_count(len(wave.reads), self._settings)
         if shards == 1:
             await self._ready.submit((id, number))
         else:
             await self._in_thread(self._send_chord, id, number, shards)
+
+    async def publish_again(self, id: str, number: int) -> None:
+        """Publish what is missing of a wave, as one task. Raises PublishError."""
+        await self._ready.submit((id, number))
 
     def close(self) -> None:
         """Wait for the message under way, and end the thread."""
@@ -48,8 +59,11 @@ class Dispatcher:
         await self._in_thread(self._send_ready, batch)
         return [None] * len(batch)
 
-    async def _in_thread(self, function: object, *args: object) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)  # type: ignore[arg-type]
+    async def _in_thread(self, function: Callable[..., None], *args: object) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
+        except (KombuError, RedisError, OSError) as error:
+            raise PublishError(f"the queue does not answer: {error}") from error
 
     def _send_ready(self, batch: list[Ready]) -> None:
         self._app.send_task(RUN, args=[batch], queue=INTERACTIVE, ignore_result=True)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import time
 from typing import Any, cast
@@ -22,7 +21,7 @@ from planner.reads import Failure, Read, Result, Rows
 from planner.vocabulary import Vocabulary
 from workers.canary import canary_read
 from workers.routing import Policy
-from workers.vllm import Broken, Busy, EngineError, Refused, ServedModel, Unreachable, VllmClient
+from workers.vllm import Broken, Busy, EngineError, Refused, ServedModel, TimedOut, Unreachable, VllmClient
 
 HEALTH_EVERY_S = 2.0
 PROBE_TIMEOUT_S = 5.0
@@ -86,6 +85,7 @@ class Pool:
         self._read_timeout_s = read_timeout_s
         self._probe_interval_s = probe_interval_s
         self._probing: dict[str, asyncio.Task[None]] = {}
+        self._last_health = 0.0
         self.changed = asyncio.Event()
 
     async def read(self, read: Read, model: str, deadline: float) -> Result:
@@ -94,51 +94,51 @@ class Pool:
         `deadline` is in seconds since 1970. An engine that does not answer is out until a canary
         brings it back, and the read goes elsewhere; one that has no room is asked again later.
         """
-        failures: Counter[str] = Counter()
+        failures: dict[str, list[str]] = {}
         full: set[str] = set()
         backoff, attempts = BUSY_BACKOFF_S, 0
         while (left := deadline - time()) > 0:
-            able = [engine for engine in await self._joined(model) if failures[engine.url] < TRIES]
+            joined = await self._joined(model)
+            able = [engine for engine in joined if len(failures.get(engine.url, ())) < TRIES]
             candidates = [engine for engine in able if engine.url not in full]
             if not able:
-                reasons = "; ".join(f"{engine.url}: {engine.reason}" for engine in self.engines)
-                return Failure("no_engine", f"no engine can take the read ({reasons})")
+                return Failure("no_engine", f"no engine can take the read: {self._reasons(failures)}")
             if not candidates:
                 await asyncio.sleep(min(left, backoff * random.uniform(0.5, 1)))
                 backoff, full = min(2 * backoff, BUSY_BACKOFF_MAX_S), set()
                 continue
             engine = cast(Engine, self._policy(candidates, read))
             attempts += 1
+            timeout_s = min(left, self._read_timeout_s)
             try:
-                return await self._read_on(engine, read, min(left, self._read_timeout_s), attempts)
+                return await self._read_on(engine, read, timeout_s, attempts)
             except Busy:
                 full.add(engine.url)
             except Refused as error:
                 return Failure("max_tokens_exceeded" if error.too_long else "refused", str(error))
             except (Unreachable, Broken) as error:
-                failures[engine.url] += 1
-                self._put_out(engine, error)
+                failures.setdefault(engine.url, []).append(str(error))
+                # A read that had little time left says nothing about the engine.
+                if not isinstance(error, TimedOut) or timeout_s >= self._read_timeout_s:
+                    self._put_out(engine, error)
         return Failure("expired", "the deadline passed before an engine answered")
 
-    def served_name(self, model: str) -> str:
-        """The name that a requested model, possibly an alias, is served under."""
-        names = [engine.model.name for engine in self.engines if engine.joined]
-        return model if model in names or not names else names[0]
-
-    async def watch(self) -> None:
-        """Probe for ever: engines that are out for coming back, engines that are in for their health."""
-        last_health = time()
-        while True:
-            due = time() - last_health >= HEALTH_EVERY_S
-            last_health = time() if due else last_health
-            await asyncio.gather(
-                *(
-                    self._check(engine) if engine.joined else self._probe(engine)
-                    for engine in self.engines
-                    if due or not engine.joined
-                )
+    async def look(self) -> None:
+        """Probe the engines that are out for coming back, and now and then the others for their health."""
+        due = time() - self._last_health >= HEALTH_EVERY_S
+        self._last_health = time() if due else self._last_health
+        await asyncio.gather(
+            *(
+                self._check(engine) if engine.joined else self._probe(engine)
+                for engine in self.engines
+                if due or not engine.joined
             )
-            await asyncio.sleep(self._probe_interval_s)
+        )
+
+    def _reasons(self, failures: Mapping[str, Sequence[str]]) -> str:
+        """Why each engine cannot take a read: what it did to this one, or why it is out."""
+        told = (failures.get(engine.url, [f"{engine.url}: {engine.reason}"])[-1] for engine in self.engines)
+        return "; ".join(told)
 
     async def _read_on(self, engine: Engine, read: Read, timeout_s: float, attempts: int) -> Rows:
         engine.in_flight += 1
@@ -152,15 +152,23 @@ class Pool:
             )
         finally:
             engine.in_flight -= 1
-        return rows if attempts == 1 else replace(rows, attempts=attempts)
+        return replace(rows, attempts=attempts, model=engine.model.name)
 
     async def _joined(self, model: str) -> list[Engine]:
-        """The engines that can take a read of `model`; when none is in, each is probed once, now."""
-        if not any(engine.joined for engine in self.engines):
-            await asyncio.gather(*(self._probe(engine) for engine in self.engines))
-        joined = [engine for engine in self.engines if engine.joined]
-        named = [engine for engine in joined if engine.model.name == model]
-        return named or joined
+        """The engines in the pool that serve a model; when none is in, each is probed once, now.
+
+        A name that no engine is known to serve is an alias: of the model of the first engine listed.
+        """
+        joined = self._serving(model)
+        if not joined:
+            await asyncio.gather(*(self._probe(engine) for engine in self.engines if not engine.joined))
+            joined = self._serving(model)
+        return joined
+
+    def _serving(self, model: str) -> list[Engine]:
+        names = [engine.model.name for engine in self.engines if engine.model.name]
+        name = model if model in names or not names else names[0]
+        return [engine for engine in self.engines if engine.joined and engine.model.name == name]
 
     def _put_out(self, engine: Engine, error: EngineError) -> None:
         if engine.joined:

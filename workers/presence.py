@@ -8,39 +8,36 @@ from time import time
 from typing import Any
 
 import orjson
-import structlog
 
 from workers.pool import Pool
-from workers.store import Store, StoreError
+from workers.store import Store
 
 EVERY_S = 1.0
 GONE_AFTER_S = 5
 """Seconds after which a worker that said nothing counts as gone."""
 
-log = structlog.get_logger()
 
+class Presence:
+    """One worker's word that it is there, under its name."""
 
-async def announce(store: Store, worker: str, pool: Pool) -> None:
-    """Announce a worker for ever. While the store is away it says so in the log and goes on."""
-    while True:
-        try:
-            await _announce_once(store, worker, pool)
-        except StoreError as error:
-            log.warning("cannot announce this worker", reason=str(error))
+    def __init__(self, store: Store, worker: str, pool: Pool) -> None:
+        self._store = store
+        self._worker = worker
+        self._pool = pool
+
+    async def announce(self) -> None:
+        """Say so, then wait for the next second or for a change of the pool. Raises StoreError."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(pool.changed.wait(), EVERY_S)
-        pool.changed.clear()
-
-
-async def _announce_once(store: Store, worker: str, pool: Pool) -> None:
-    views = orjson.dumps([engine.view() for engine in pool.engines])
-    workers = store.key("workers")
-    await store.run(
-        ("SET", store.key("worker", worker), views, "EX", GONE_AFTER_S),
-        ("ZADD", workers, time(), worker),
-        ("ZREMRANGEBYSCORE", workers, "-inf", time() - GONE_AFTER_S),
-        ("EXPIRE", workers, GONE_AFTER_S),
-    )
+            await asyncio.wait_for(self._pool.changed.wait(), EVERY_S)
+        self._pool.changed.clear()
+        views = orjson.dumps([engine.view() for engine in self._pool.engines])
+        workers = self._store.key("workers")
+        await self._store.run(
+            ("SET", self._store.key("worker", self._worker), views, "EX", GONE_AFTER_S),
+            ("ZADD", workers, time(), self._worker),
+            ("ZREMRANGEBYSCORE", workers, "-inf", time() - GONE_AFTER_S),
+            ("EXPIRE", workers, GONE_AFTER_S),
+        )
 
 
 async def pool_view(store: Store) -> list[dict[str, Any]]:

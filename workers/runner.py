@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from time import time
@@ -13,21 +14,15 @@ import structlog
 from planner.answers import Answers
 from planner.dialects import DIALECTS
 from planner.dialects.dialect import Timing
-from planner.errors import PlannerError
-from planner.plan import Plan, make_plan
+from planner.errors import Invalid
 from planner.reads import Failure, Read, Result, Rows, Wave
 from planner.span_parts import decoded
 from planner.vocabulary import Vocabulary
 from planner.waves import next_wave
-from workers.dispatch import Dispatcher, Ready, shard_of
+from workers.dispatch import Dispatcher, PublishError, Ready, shard_of
+from workers.planning import PlanCache, off_loop_if_long
 from workers.pool import Pool
 from workers.store import Outcome, Snapshot, Store, StoreError, failed
-
-LONG_STATE = 20_000
-"""Characters of state from which on planning leaves the event loop for a thread."""
-
-PLANS_KEPT = 32
-"""Plans that a worker keeps, the last ones it touched."""
 
 log = structlog.get_logger()
 
@@ -41,19 +36,19 @@ class Runner:
         self._store = store
         self._pool = pool
         self._dispatcher = dispatcher
-        self._vocabulary = vocabulary
-        self._plans: dict[str, Plan] = {}
+        self._plans = PlanCache(vocabulary)
+        self._running: Counter[str] = Counter()
         self._room = asyncio.Semaphore(most_in_flight)
 
-    async def run(self, batch: Sequence[Ready], redelivered: bool) -> None:
+    async def run(self, batch: Sequence[Ready]) -> None:
         """Run the waves of a message side by side. One decision's fault is not its neighbours'."""
-        await asyncio.gather(*(self._run_one(id, number, redelivered) for id, number in batch))
+        await asyncio.gather(*(self._run_one(id, number) for id, number in batch))
 
     async def shard(self, id: str, number: int, shard: int, shards: int) -> int:
         """Run one shard of a wave and keep its results; how many reads it held."""
         reads: list[Read] = []
         async with self._answerable(id):
-            snapshot = await self._store.load(id, number)
+            snapshot = await self._store.load(id)
             if snapshot is not None and snapshot.number == number:
                 mine = shard_of(snapshot.wave.reads, shard, shards)
                 reads = [read for read in mine if read.id not in snapshot.results]
@@ -63,14 +58,18 @@ class Runner:
     async def advance(self, id: str, number: int) -> None:
         """Advance a plan whose shards have all run. What they lost is asked for again."""
         async with self._answerable(id):
-            snapshot = await self._store.load(id, number, with_results=True)
+            snapshot = await self._store.load(id)
             if snapshot is not None and snapshot.number == number:
                 await self._advance(snapshot, {}, queued_ms=None)
 
-    async def _run_one(self, id: str, number: int, redelivered: bool) -> None:
+    async def renew(self) -> None:
+        """Renew the leases of what runs here. Raises StoreError."""
+        await self._store.renew(self._running)
+
+    async def _run_one(self, id: str, number: int) -> None:
         async with self._answerable(id):
-            snapshot = await self._store.load(id, number)
-            if snapshot is None or (snapshot.number != number and not redelivered):
+            snapshot = await self._store.claim(id, number)
+            if snapshot is None:
                 return
             queued_ms = 1000 * (time() - snapshot.created)
             reads = [read for read in snapshot.wave.reads if read.id not in snapshot.results]
@@ -79,15 +78,22 @@ class Runner:
 
     @asynccontextmanager
     async def _answerable(self, id: str) -> AsyncIterator[None]:
-        """A fault of ours ends the decision with a failure that says so: it must not wait for ever."""
-        with structlog.contextvars.bound_contextvars(decision=id):
-            try:
-                yield
-            except StoreError:
-                raise
-            except Exception as error:
-                log.exception("decision failed by a fault of Canvass")
-                await self._store.finish(id, failed(Failure("internal", f"Canvass failed: {error!r}")))
+        """Hold a decision's lease while it is worked on, and answer for faults of ours.
+
+        Such a fault ends the decision with a failure that says so: it must not wait for ever.
+        """
+        self._running[id] += 1
+        try:
+            yield
+        except (StoreError, PublishError):
+            raise
+        except Exception as error:
+            log.exception("decision failed by a fault of Canvass", decision=id)
+            await self._store.finish(id, failed(Failure("internal", f"Canvass failed: {error!r}")))
+        finally:
+            self._running[id] -= 1
+            if not self._running[id]:
+                del self._running[id]
 
     async def _read_all(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
         found = await asyncio.gather(*(self._read(snapshot, read) for read in reads))
@@ -97,8 +103,11 @@ class Runner:
         async with self._room:
             result = await self._pool.read(read, snapshot.decision.model, snapshot.deadline)
         if isinstance(result, Rows) and read.kind in ("span", "list"):
-            return await asyncio.to_thread(decoded, self._plan(snapshot), read, result)
+            return await asyncio.to_thread(self._decoded, snapshot, read, result)
         return result
+
+    def _decoded(self, snapshot: Snapshot, read: Read, rows: Rows) -> Result:
+        return decoded(self._plans.plan(snapshot.id, snapshot.decision), read, rows)
 
     async def _advance(
         self, snapshot: Snapshot, results: Mapping[str, Result], queued_ms: float | None
@@ -108,29 +117,18 @@ class Runner:
             if await self._store.advance(snapshot.id, snapshot.number, outcome, results):
                 await self._dispatcher.publish(snapshot.id, snapshot.number + 1, outcome)
         elif isinstance(outcome, Failure):
-            log.warning("decision failed", code=outcome.code, reason=outcome.message)
+            log.warning("decision failed", decision=snapshot.id, code=outcome.code, reason=outcome.message)
             await self._store.finish(snapshot.id, failed(outcome))
         else:
             timing = Timing(queued_ms=queued_ms, total_ms=1000 * (time() - snapshot.created))
-            model = self._pool.served_name(snapshot.decision.model)
-            body = DIALECTS[snapshot.decision.door].render(snapshot.decision, outcome, model, timing)
+            body = DIALECTS[snapshot.decision.door].render(snapshot.decision, outcome, timing)
             await self._store.finish(snapshot.id, Outcome("succeeded", orjson.dumps(body)))
 
     async def _plan_on(self, snapshot: Snapshot, results: Mapping[str, Result]) -> Wave | Answers | Failure:
         def plan_on() -> Wave | Answers | Failure:
             try:
-                return next_wave(self._plan(snapshot), results)
-            except PlannerError as error:
-                return Failure("invalid", str(error))
+                return next_wave(self._plans.plan(snapshot.id, snapshot.decision), results)
+            except Invalid as error:
+                return Failure(error.kind, error.message)
 
-        if len(snapshot.decision.text) < LONG_STATE:
-            return plan_on()
-        return await asyncio.to_thread(plan_on)
-
-    def _plan(self, snapshot: Snapshot) -> Plan:
-        """The plan of a decision. The last few are kept: their state is tokenised once, not once a wave."""
-        plan = self._plans.pop(snapshot.id, None) or make_plan(snapshot.decision, self._vocabulary)
-        self._plans[snapshot.id] = plan
-        if len(self._plans) > PLANS_KEPT:
-            self._plans.pop(next(iter(self._plans)))
-        return plan
+        return await off_loop_if_long(snapshot.size, plan_on)

@@ -15,15 +15,17 @@ import uvloop
 from celery import Celery
 from redis.asyncio import Redis
 
+from workers.background import keep_doing
 from workers.dispatch import Dispatcher
 from workers.pool import Pool
-from workers.presence import announce
+from workers.presence import Presence
 from workers.routing import least_loaded
 from workers.runner import Runner
 from workers.settings import Settings
 from workers.store import Store, connect
 from workers.tokenizers import load_vocabulary, settle_memory
 from workers.vllm import VllmClient
+from workers.watchdog import LOOK_EVERY_S, Watchdog
 
 T = TypeVar("T")
 
@@ -88,10 +90,16 @@ class Runtime:
             )
             dispatcher = Dispatcher(app, settings)
             runner = Runner(store, pool, dispatcher, vocabulary, settings.reads_in_flight)
-            name = f"{socket.gethostname()}-{os.getpid()}"
+            presence = Presence(store, f"{socket.gethostname()}-{os.getpid()}", pool)
+            watchdog = Watchdog(store, dispatcher)
             background = [
-                asyncio.create_task(pool.watch()),
-                asyncio.create_task(announce(store, name, pool)),
+                asyncio.create_task(keep_doing(work, every_s))
+                for work, every_s in (
+                    (pool.look, settings.probe_interval_s),
+                    (presence.announce, 0),
+                    (runner.renew, settings.lease_s / 4),
+                    (watchdog.look, LOOK_EVERY_S),
+                )
             ]
             return Runtime(thread, runner, dispatcher, redis, session, background)
 

@@ -1,24 +1,57 @@
-"""The Lua scripts of the store. Each is atomic in Redis; its docstring is its contract."""
+"""The Lua scripts of the store. Each is atomic in Redis; its docstring is its contract.
+
+KEYS[1] is always the decision's hash, KEYS[2] the sorted set of leases, in which the member is the
+decision's id and the score the time its lease runs out (seconds since 1970).
+"""
 
 from __future__ import annotations
 
+SAVE = """
+redis.call('HSET', KEYS[1], unpack(ARGV, 4))
+redis.call('EXPIRE', KEYS[1], ARGV[1])
+redis.call('ZADD', KEYS[2], ARGV[2], ARGV[3])
+return 1
+"""
+"""Accept a decision. ARGV: seconds to keep it, when its lease runs out, its id, then field names and
+values in pairs."""
+
+CLAIM = """
+local status, holder = unpack(redis.call('HMGET', KEYS[1], 'status', 'holder'))
+if status ~= 'open' then return false end
+local until_ = redis.call('ZSCORE', KEYS[2], ARGV[1])
+if holder and until_ and tonumber(until_) > tonumber(ARGV[2]) then return false end
+redis.call('HSET', KEYS[1], 'holder', ARGV[4])
+redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
+return redis.call('HMGET', KEYS[1], unpack(ARGV, 5))
+"""
+"""Take an open decision that nobody is running, and read fields of it.
+
+ARGV: its id, the time now, when the new lease runs out, who takes it, then the names of the fields.
+Returns their values, or nil when it is over, gone, or run by another whose lease is live.
+"""
+
 ADVANCE = """
-local found = redis.call('HMGET', KEYS[1], 'status', 'wave')
-if found[1] ~= 'open' or found[2] ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'wave', ARGV[2], 'wave:' .. ARGV[2], ARGV[3])
-for place = 4, #ARGV, 2 do
+local status, wave, mover = unpack(redis.call('HMGET', KEYS[1], 'status', 'wave', 'mover'))
+if status == 'open' and wave == ARGV[2] and mover == ARGV[4] then return 1 end
+if status ~= 'open' or wave ~= ARGV[1] then return 0 end
+redis.call('HDEL', KEYS[1], 'wave:' .. ARGV[1], 'holder')
+redis.call('HSET', KEYS[1], 'wave', ARGV[2], 'wave:' .. ARGV[2], ARGV[3], 'mover', ARGV[4])
+redis.call('ZADD', KEYS[2], ARGV[5], ARGV[6])
+for place = 7, #ARGV, 2 do
   redis.call('HSET', KEYS[1], 'result:' .. ARGV[place], ARGV[place + 1])
 end
 return 1
 """
 """Move an open decision from wave ARGV[1] to wave ARGV[2], whose reads are ARGV[3].
 
-KEYS[1] is the decision; ARGV[4..] are the read ids and results known so far, in pairs. Returns 1
-when it moved, 0 when another did so first, or the decision is finished or gone.
+ARGV[4] is a token of the caller's, ARGV[5] when the lease of the waiting wave runs out, ARGV[6] the
+decision's id, ARGV[7..] the read ids and results known so far, in pairs. Returns 1 when it moved (also
+when the same caller moved it already and the reply was lost), 0 when another did, or it is over or gone.
 """
 
 FINISH = """
 local found = redis.call('HMGET', KEYS[1], 'status', 'channel')
+redis.call('ZREM', KEYS[2], ARGV[5])
 if found[1] ~= 'open' then return 0 end
 redis.call('HSET', KEYS[1], 'status', ARGV[1], 'body', ARGV[2])
 for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
@@ -30,9 +63,9 @@ return 1
 """
 """End an open decision: once, whoever tries.
 
-KEYS[1] is the decision; ARGV: its terminal status, its body, the seconds to keep it, and the
-message for the API process that waits on the decision's channel. Its waves and results go. Returns
-1 when this call ended it, 0 otherwise.
+ARGV: its terminal status, its body, the seconds to keep it, the message for the API process that waits
+on the decision's channel, its id. Its waves, results and lease go. Returns 1 when this call ended it, 0
+otherwise.
 """
 
 PUT_RESULTS = """
@@ -40,8 +73,18 @@ if redis.call('HGET', KEYS[1], 'status') ~= 'open' then return 0 end
 redis.call('HSET', KEYS[1], unpack(ARGV))
 return 1
 """
-"""Keep results of an open decision: KEYS[1] it, ARGV field names and results in pairs.
+"""Keep results of an open decision: ARGV are field names and results in pairs.
 
 A decision that is over or gone is left alone: a late result must not bring back a key without expiry.
 Lua's stack bounds the pairs of one call (see store.PUT_CHUNK).
+"""
+
+TAKE_OVERDUE = """
+local ids = redis.call('ZRANGE', KEYS[1], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[3])
+for _, id in ipairs(ids) do redis.call('ZADD', KEYS[1], ARGV[2], id) end
+return ids
+"""
+"""The ids whose lease ran out, each for one caller.
+
+KEYS[1] is the sorted set of leases. ARGV: the time now, when the new leases run out, how many at most.
 """

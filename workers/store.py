@@ -6,13 +6,19 @@ One hash per decision, one key, one expiry:
     wave        number of the current wave                  body      the outcome, once there is one
     wave:N      the reads of wave N                         channel   where the one who waits listens
     result:ID   the result of read ID                       created, deadline   seconds since 1970
+    holder      who runs the current wave                   mover     who made it current
+
+One sorted set of leases: a decision that is open is in it, with the time by which someone must have
+renewed it. A lease that ran out is taken over by whoever sees it (workers/watchdog.py).
 """
 
 from __future__ import annotations
 
+import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from time import time
 from typing import Any
 
 import orjson
@@ -33,6 +39,8 @@ PUT_CHUNK = 1000
 """Most results one script call carries: Lua's `unpack` holds some thousands of values."""
 
 PIPELINE_LIMIT = 256
+
+_FIRST_WAVE_FIELDS = ("decision", "wave", "status", "created", "deadline", "wave:0")
 
 Command = tuple[Any, ...]
 
@@ -57,7 +65,11 @@ def connect(settings: Settings) -> Redis:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """An open decision as a worker finds it: its current wave, and the results so far."""
+    """An open decision as a worker finds it: its current wave, and the results so far.
+
+    `created` and `deadline` are in seconds since 1970, `size` is that of the question and the wave in
+    bytes.
+    """
 
     id: str
     decision: Decision
@@ -66,6 +78,7 @@ class Snapshot:
     results: Mapping[str, Result]
     created: float
     deadline: float
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +129,16 @@ class Store:
     def _decision(self, id: str) -> str:
         return self.key("decision", id)
 
-    async def save(self, id: str, decision: Decision, wave: Wave, channel: str, now: float) -> None:
-        """Accept a decision: from here on it cannot be lost. `now` is in seconds since 1970."""
-        key, settings = self._decision(id), self._settings
+    @property
+    def _leases(self) -> str:
+        return self.key("leases")
+
+    def _keys(self, id: str) -> tuple[str, str]:
+        return self._decision(id), self._leases
+
+    async def save(self, id: str, decision: Decision, wave: Wave, channel: str) -> None:
+        """Accept a decision: from here on it cannot be lost."""
+        settings, now = self._settings, time()
         fields: dict[str, Any] = {
             "decision": decision.to_json(),
             "status": "open",
@@ -128,23 +148,42 @@ class Store:
             "created": now,
             "deadline": now + settings.deadline_s,
         }
+        pairs = [part for field in fields.items() for part in field]
+        keep = settings.deadline_s + settings.retention_s
         await self.run(
-            ("HSET", key, *(part for field in fields.items() for part in field)),
-            ("EXPIRE", key, settings.deadline_s + settings.retention_s),
+            ("EVAL", scripts.SAVE, 2, *self._keys(id), keep, now + settings.queued_lease_s, id, *pairs)
         )
 
-    async def load(self, id: str, number: int, *, with_results: bool = False) -> Snapshot | None:
-        """An open decision with the reads of its current wave, or None when it is over or gone.
+    async def claim(self, id: str, number: int) -> Snapshot | None:
+        """Take an open decision to run its current wave, or None when it is not to be run here.
 
-        `number` is the wave the caller expects; when another is current, that one is loaded. The
-        first wave has no results before it, so they are looked for only when asked.
+        That is when it is over or gone, or when another worker runs it and says so by renewing its
+        lease. `number` is the wave the caller expects; when another is current, that one is loaded.
         """
-        if not with_results and number == 0:
-            names = ("decision", "wave", "status", "created", "deadline", "wave:0")
-            (values,) = await self.run(("HMGET", self._decision(id), *names))
-            fields = {name.encode(): value for name, value in zip(names, values, strict=True)}
-            if fields[b"wave"] in (b"0", None):
-                return _snapshot(id, fields)
+        names = _FIRST_WAVE_FIELDS if number == 0 else ()
+        now = time()
+        (values,) = await self.run(
+            (
+                "EVAL",
+                scripts.CLAIM,
+                2,
+                *self._keys(id),
+                id,
+                now,
+                now + self._settings.lease_s,
+                secrets.token_hex(8),
+                *(names or ("wave",)),
+            )
+        )
+        if values is None:
+            return None
+        fields = {name.encode(): value for name, value in zip(names, values, strict=False)}
+        if fields.get(b"wave") == b"0":
+            return _snapshot(id, fields)
+        return await self.load(id)
+
+    async def load(self, id: str) -> Snapshot | None:
+        """An open decision with its current wave and all results so far, or None when it is over or gone."""
         (pairs,) = await self.run(("HGETALL", self._decision(id)))
         return _snapshot(id, pairs)
 
@@ -160,9 +199,20 @@ class Store:
 
     async def advance(self, id: str, number: int, wave: Wave, results: Mapping[str, Result]) -> bool:
         """Move a decision from wave `number` to the next; True for the one caller that moved it."""
-        pairs = _result_pairs(results)
         (moved,) = await self.run(
-            ("EVAL", scripts.ADVANCE, 1, self._decision(id), number, number + 1, wave.to_bytes(), *pairs)
+            (
+                "EVAL",
+                scripts.ADVANCE,
+                2,
+                *self._keys(id),
+                number,
+                number + 1,
+                wave.to_bytes(),
+                secrets.token_hex(8),
+                time() + self._settings.queued_lease_s,
+                id,
+                *_result_pairs(results),
+            )
         )
         return bool(moved)
 
@@ -173,15 +223,34 @@ class Store:
             (
                 "EVAL",
                 scripts.FINISH,
-                1,
-                self._decision(id),
+                2,
+                *self._keys(id),
                 outcome.status,
                 outcome.body,
                 self._settings.retention_s,
                 message,
+                id,
             )
         )
         return bool(ended)
+
+    async def renew(self, ids: Iterable[str]) -> None:
+        """Say that these decisions are still being run here. One that ended meanwhile stays ended."""
+        until = time() + self._settings.lease_s
+        pairs = [part for id in ids for part in (until, id)]
+        if pairs:
+            await self.run(("ZADD", self._leases, "XX", "GT", *pairs))
+
+    async def take_overdue(self, most: int) -> list[str]:
+        """Up to `most` decisions whose lease ran out. Each is given to one caller, who must see to it."""
+        now = time()
+        until = now + self._settings.queued_lease_s
+        (ids,) = await self.run(("EVAL", scripts.TAKE_OVERDUE, 1, self._leases, now, until, most))
+        return [id.decode() for id in ids]
+
+    async def drop_lease(self, id: str) -> None:
+        """Forget the lease of a decision that is over or gone."""
+        await self.run(("ZREM", self._leases, id))
 
     async def outcomes(self, ids: Sequence[str]) -> dict[str, Outcome | None]:
         """The outcome of each decision, None while it is open. One that is gone has failed: `gone`."""
@@ -206,6 +275,7 @@ def _snapshot(id: str, fields: Mapping[bytes, bytes]) -> Snapshot | None:
         results=results,
         created=float(fields[b"created"]),
         deadline=float(fields[b"deadline"]),
+        size=len(fields[b"decision"]) + len(fields[b"wave:%d" % number]),
     )
 
 

@@ -15,6 +15,7 @@ from celery.exceptions import Reject
 from celery.signals import worker_init, worker_shutdown
 
 from workers.celery_app import ADVANCE, RUN, SHARD, make_celery
+from workers.dispatch import PublishError
 from workers.runtime import Runtime
 from workers.settings import Settings
 from workers.store import StoreError
@@ -41,14 +42,13 @@ def make_worker(settings: Settings) -> Celery:
     def call(work: Coroutine[Any, Any, T]) -> T:
         try:
             return running[0].thread.call(work)
-        except StoreError as error:
+        except (StoreError, PublishError) as error:
             time.sleep(STORE_PAUSE_S)
             raise Reject(str(error), requeue=True) from error
 
-    @app.task(name=RUN, bind=True)
-    def run(task: Any, batch: list[tuple[str, int]]) -> None:
-        redelivered = bool((task.request.delivery_info or {}).get("redelivered"))
-        call(running[0].runner.run(batch, redelivered))
+    @app.task(name=RUN)
+    def run(batch: list[tuple[str, int]]) -> None:
+        call(running[0].runner.run(batch))
 
     @app.task(name=SHARD, ignore_result=False)
     def shard(id: str, number: int, shard: int, shards: int) -> int:

@@ -1,7 +1,8 @@
 """The engine's wire: one read as vLLM's OpenAI server takes it, and what can come back.
 
 EngineError
-├── Unreachable   no answer: refused, reset, timed out, or a 5xx
+├── Unreachable   no answer: refused, reset, or a 5xx
+│   └── TimedOut  no answer in the time given
 ├── Busy          503: elsewhere, now; no failure of the engine
 ├── Refused       4xx: the request's own fault, on every engine alike
 └── Broken        a 200 that is no canvas read: wrong rows, ids missing, not a number
@@ -22,6 +23,9 @@ from planner.reads import Read, Rows
 JSON_HEADERS = {"content-type": "application/json"}
 CONNECT_TIMEOUT_S = 2.0
 
+MOST_CREATED = 2**33
+"""Seconds since 1970 beyond which a time of creation is none (the year 2242)."""
+
 
 class EngineError(Exception):
     """Base of what an engine can do wrong. The message says what, and where."""
@@ -29,6 +33,10 @@ class EngineError(Exception):
 
 class Unreachable(EngineError):
     """No answer: the connection failed or timed out, or the engine answered with a 5xx."""
+
+
+class TimedOut(Unreachable):
+    """No answer in the time that was given."""
 
 
 class Busy(EngineError):
@@ -98,6 +106,7 @@ def rows_of(read: Read, width: int, answer: Any, engine: str, ms: float) -> Rows
         tops = [max(rows[place], key=rows[place].__getitem__) for place in read.canvas.free]
         peaks = tuple(float(rows[place][name]) for place, name in zip(read.canvas.free, tops, strict=True))
         top = tuple(int(name.removeprefix("token_id:")) for name in tops)
+        tokens = int(usage.get("prompt_tokens") or 0), int(details.get("cached_tokens") or 0)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise Broken(f"{engine} answered 200 with no canvas read in it: {error!r}") from error
     if not all(math.isfinite(value) for row in (*logprobs, peaks) for value in row):
@@ -107,8 +116,8 @@ def rows_of(read: Read, width: int, answer: Any, engine: str, ms: float) -> Rows
         top=top,
         engine=engine,
         ms=ms,
-        prompt_tokens=int(usage.get("prompt_tokens") or 0),
-        cached_tokens=int(details.get("cached_tokens") or 0),
+        prompt_tokens=tokens[0],
+        cached_tokens=tokens[1],
         peaks=peaks,
     )
 
@@ -133,7 +142,12 @@ class VllmClient:
         answer = await self._call("GET", f"{engine}/v1/models", timeout_s)
         try:
             first = answer["data"][0]
-            return ServedModel(str(first["id"]), first.get("max_model_len"), first.get("created"))
+            context, created = first.get("max_model_len"), first.get("created")
+            return ServedModel(
+                name=str(first["id"]),
+                context=context if isinstance(context, int) else None,
+                created=created if isinstance(created, int) and 0 <= created < MOST_CREATED else None,
+            )
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise Broken(f"{engine} lists no model") from error
 
@@ -150,7 +164,9 @@ class VllmClient:
                 method, url, data=body, headers=JSON_HEADERS, timeout=timeout
             ) as response:
                 status, content = response.status, await response.read()
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        except TimeoutError as error:
+            raise TimedOut(f"{url} did not answer within {timeout_s:.3g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
             raise Unreachable(f"{url} does not answer: {error!r}") from error
         if status == 503:
             raise Busy(f"{url} has no room (503)")

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from api.body import BadJson, BodyError, read_json
 from api.doors.raw_route import RawRoute
 from api.service import Service, Unavailable, UnknownModel
-from planner.dialects.systemone import SystemOneRequest, parse
+from planner.dialects.systemone import parse
+from planner.dialects.systemone_request import SystemOneRequest
 from planner.errors import Invalid, TooLong
 from planner.reads import Failure
 
@@ -28,6 +29,7 @@ FAILURES = {
     "gone": (OVERLOADED, "overloaded_error"),
     "max_tokens_exceeded": (400, "max_tokens_exceeded"),
     "refused": (502, "api_error"),
+    "value_error": (400, "api_usage_error"),
 }
 """How the failure of a decision is told: its code to a status and an error type."""
 
@@ -48,8 +50,8 @@ async def decide(request: Request) -> Response:
     """One decision, waited for. Over the sync limit it answers 529, and the decision runs on."""
     service: Service = request.app.state.service
     try:
-        decision = parse(await read_json(request, service.settings.max_body_bytes))
-        accepted = await service.decide(decision, service.settings.sync_limit_s)
+        body, size = await read_json(request, service.settings.max_body_bytes)
+        accepted = await service.decide(parse(body), size, service.settings.sync_limit_s)
     except BadJson as error:
         return _validation([_entry((), str(error), "json_invalid", None)])
     except BodyError as error:

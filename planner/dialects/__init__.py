@@ -1,6 +1,6 @@
 """Dialects: how each front door's requests are read and its answers written. Pure.
 
-A dialect is a module with `parse(body) -> Decision` and `render(decision, answers, ...) -> dict`.
+A dialect is a module with `parse(body) -> Decision` and `render(decision, answers, timing) -> dict`.
 It lies on this floor because a worker that finishes a decision writes the answer in the words of
 the door that the decision came through.
 """

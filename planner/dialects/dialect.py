@@ -26,8 +26,8 @@ class Dialect:
     """One front door's language.
 
     `parse` makes a decision of a decoded JSON body and raises Invalid or pydantic's ValidationError;
-    `render` makes the response body of a decision's answers. `model` is the served name.
+    `render` makes the response body of a decision's answers.
     """
 
     parse: Callable[[Any], Decision]
-    render: Callable[[Decision, Answers, str, Timing], dict[str, Any]]
+    render: Callable[[Decision, Answers, Timing], dict[str, Any]]

@@ -14,21 +14,35 @@ _UNSPACED = regex.compile(
 )
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]", regex.V1)
 
-
-def is_unspaced(character: str) -> bool:
-    """Whether a character belongs to a script that writes no spaces between words."""
-    return _UNSPACED.match(character) is not None
+_NEAR = 16
+"""Code points that are looked at before a range, to know the grapheme that ends there."""
 
 
-def boundaries(text: str) -> list[bool]:
-    """For every code point offset from 0 to `len(text)`, whether a span may start or end there."""
-    found = [False] * (len(text) + 1)
-    before_in_word = False
-    for match in _GRAPHEME.finditer(text):
-        start = match.start()
-        first = text[start]
-        in_word = _WORD.match(first) is not None and not is_unspaced(first)
-        found[start] = not (before_in_word and in_word)
+def boundaries(text: str, start: int = 0, end: int | None = None) -> list[bool]:
+    """For every code point offset from `start` to `end`, whether a span of `text` may start or end there.
+
+    What stands around the range counts: an edge that cuts a word or a grapheme is no boundary.
+    """
+    end = len(text) if end is None else end
+    found = [False] * (end - start) + [True]
+    before_in_word = start > 0 and _is_in_word(graphemes(text[max(0, start - _NEAR) : start])[-1])
+    for match in _GRAPHEME.finditer(text, start, end):
+        in_word = _is_in_word(match[0])
+        found[match.start() - start] = not (before_in_word and in_word)
         before_in_word = in_word
-    found[len(text)] = True
+    if end < len(text):
+        found[-1] = not (before_in_word and _is_in_word(text[end]))
+    for edge in {start, end} - {0, len(text)}:
+        found[edge - start] &= len(graphemes(text[edge - 1 : edge + 1])) == 2
     return found
+
+
+def graphemes(text: str) -> list[str]:
+    """A text as the characters that a reader sees."""
+    return _GRAPHEME.findall(text)
+
+
+def _is_in_word(grapheme: str) -> bool:
+    """Whether a character goes on a word that stands before it."""
+    first = grapheme[0]
+    return _WORD.match(first) is not None and _UNSPACED.match(first) is None

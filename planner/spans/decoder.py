@@ -4,20 +4,25 @@ A walk goes through the blank's positions and through the text at once. Each ste
 the text has there and costs the token's *regret*: how much less likely (nats) it is than the model's
 own first pick at that position. A walk starts and ends on boundaries of the text; it ends where the
 blank does, or where the turn close, EOS or a newline comes next. Up to two positions may be skipped at
-a cost, so that a token that the model inserted does not break it.
+a cost, so that a token that the model inserted does not break it. Any white space of the model's stands
+for any of the text's.
 
-The walk keeps the best way to every (text offset, skips) at each position, as long as it is within
-`MARGIN` of the best and at most `BEAM` of them. Tokens are looked up where they stand (indexed once), so
-its cost is linear in the text.
+The best walk is a shortest path, found by A*: ways are followed in order of what they cost so far plus
+the least that the rest of the blank costs in any text. Tokens are looked up where they stand (indexed
+once), and starts are tried one after the other, so a blank that spells a piece of the text is decoded
+in the time of that piece; whatever it holds, the time is bounded.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heappop, heappush
+from itertools import count
+from typing import NamedTuple
 
 from planner.spans.search_text import SearchText, folded, make_search_text, occurrences
 
@@ -28,25 +33,70 @@ SKIP_COST = 4.0
 MISS_COST = 8.0
 """Most nats that one token can cost: a near miss is one wrong token, however sure the model was of it."""
 
-MARGIN = 25.0
-"""Nats behind the best way at which another one is given up."""
-
-BEAM = 4096
-"""Most ways kept at one position; a text that repeats its words has many equally good starts."""
+MOST_WAYS = 60_000
+"""Ways followed through one blank before it is given up: it spells no piece of a text that repeats itself."""
 
 Row = Mapping[int, float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
+class Lexicon:
+    """The allowed ids of a read: their bytes, and which of them end an answer or a line.
+
+    `by_line` tells whether a newline always ends a piece, or is white space that may stand in one, too.
+    """
+
+    tokens: Mapping[int, bytes]
+    closers: tuple[int, ...]
+    newlines: tuple[int, ...]
+    by_line: bool = True
+
+    @cached_property
+    def enders(self) -> tuple[int, ...]:
+        """Every id that ends a line: turn close, EOS, newline."""
+        return (*self.closers, *self.newlines)
+
+    @cached_property
+    def spelling(self) -> dict[int, bytes]:
+        """The ids that spell text, with white space folded."""
+        ends = set(self.enders if self.by_line else self.closers)
+        return {id: folded(data) for id, data in self.tokens.items() if id not in ends and data}
+
+
+@dataclass(frozen=True)
 class Blank:
-    """A read blank: per position the logprobs of the allowed ids, and of the model's first pick."""
+    """A read blank: per position the logprobs of a lexicon's ids, and of the model's first pick.
+
+    An id that a row lacks was not asked for there, and was not the first pick.
+    """
 
     rows: Sequence[Row]
     peaks: Sequence[float]
+    lexicon: Lexicon
 
-    def regret(self, position: int, id: int) -> float:
-        """How much less likely an id is than the model's first pick there: -MISS_COST to zero, nats."""
-        return max(-MISS_COST, min(0.0, self.rows[position][id] - self.peaks[position]))
+    def cost(self, position: int, id: int) -> float:
+        """The regret of an id at a position, zero to MISS_COST."""
+        return min(MISS_COST, max(0.0, self.peaks[position] - self.rows[position].get(id, -math.inf)))
+
+    def end_cost(self, position: int) -> float:
+        """The regret of ending before a position."""
+        return self._least_cost(position, self.lexicon.enders) if position < len(self.rows) else 0.0
+
+    @cached_property
+    def ahead(self) -> list[list[float]]:
+        """The least that a walk through any text still costs from a position on, by skips left."""
+        spelling = list(self.lexicon.spelling)
+        found = [[0.0] * (MOST_SKIPS + 1)]
+        for position in reversed(range(len(self.rows))):
+            end, step = self.end_cost(position), self._least_cost(position, spelling)
+            after = found[-1]
+            found.append(
+                [
+                    min(end, step + after[skips], SKIP_COST + after[skips - 1] if skips else math.inf)
+                    for skips in range(MOST_SKIPS + 1)
+                ]
+            )
+        return found[::-1]
 
     def mass(self, position: int) -> float:
         """The probability that the allowed ids hold at a position."""
@@ -57,51 +107,57 @@ class Blank:
         row = self.rows[position]
         peak = max(row.values())
         total = math.fsum(math.exp(value - peak) for value in row.values())
-        return math.fsum(math.exp(row[id] - peak) for id in ids) / total
+        return math.fsum(math.exp(row[id] - peak) for id in ids if id in row) / total
 
-
-@dataclass(frozen=True)
-class Lexicon:
-    """The allowed ids of a read: their bytes, and which of them end an answer or a line."""
-
-    tokens: Mapping[int, bytes]
-    closers: tuple[int, ...]
-    newlines: tuple[int, ...]
-
-    @cached_property
-    def enders(self) -> tuple[int, ...]:
-        """Every id that ends a line: turn close, EOS, newline."""
-        return (*self.closers, *self.newlines)
-
-    @cached_property
-    def spelling(self) -> dict[int, bytes]:
-        """The ids that spell text, with white space folded."""
-        ends = set(self.enders)
-        return {id: folded(data) for id, data in self.tokens.items() if id not in ends and data}
+    def _least_cost(self, position: int, ids: Sequence[int]) -> float:
+        row = self.rows[position]
+        best = max((row[id] for id in ids if id in row), default=-math.inf)
+        return min(MISS_COST, max(0.0, self.peaks[position] - best))
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
     """A piece of the search text, with the blank's positions that spelled it.
 
-    `start` and `end` are byte offsets; `score` is the sum of regrets and costs (nats, at most zero);
-    `steps` holds (position, id) of each spelled token; `stop` is the position of what ended it, the
-    blank's length where nothing had to.
+    `start` and `end` are byte offsets; `cost` is the sum of regrets and skips in nats; `steps` holds
+    (position, id) of each spelled token; `stop` is the position of what ended it, the blank's length
+    where nothing had to.
     """
 
     start: int
     end: int
-    score: float
+    cost: float
     steps: tuple[tuple[int, int], ...]
     stop: int
 
 
-@dataclass(frozen=True)
+_Steps = tuple[int, int, "_Steps | None"]
+
+
+class _Way(NamedTuple):
+    """A walk so far: what it cost, its next position, the skips it has left, and its piece of the text.
+
+    `start` and `end` are -1 before its first token.
+    """
+
+    cost: float
+    position: int
+    skips: int
+    start: int = -1
+    end: int = -1
+    steps: _Steps | None = None
+
+
+@dataclass
 class Walker:
-    """A text indexed for one lexicon: where each token stands, and which tokens stand where."""
+    """A text indexed for one lexicon: where each token stands, and which tokens stand where.
+
+    `patience` is how many ways its searches may still follow, all of them together.
+    """
 
     text: SearchText
     lexicon: Lexicon
+    patience: int = MOST_WAYS
 
     @cached_property
     def here(self) -> list[list[tuple[int, int]]]:
@@ -113,111 +169,97 @@ class Walker:
         return found
 
     @cached_property
-    def starts(self) -> dict[int, list[int]]:
-        """Per id the offsets at which a span may start with it; a leading space of it is dropped."""
+    def starts(self) -> dict[int, tuple[list[int], int]]:
+        """Per id the offsets at which a span may start with it, and its length without a leading space."""
         may = self.text.may_start
+        bare = {id: data.lstrip(b" ") for id, data in self.lexicon.spelling.items()}
         return {
-            id: [place for place in occurrences(self.text.data, bare) if may[place]]
-            for id, data in self.lexicon.spelling.items()
-            if (bare := data.lstrip(b" "))
+            id: ([place for place in occurrences(self.text.data, data) if may[place]], len(data))
+            for id, data in bare.items()
+            if data
         }
 
-    def best(self, blank: Blank, first: int = 0, least_start: int = 0) -> Walk | None:
-        """The best walk from position `first` on, starting at byte `least_start` or later.
+    @cached_property
+    def spaces(self) -> list[int]:
+        """The ids that are nothing but a space: they may stand before the first token."""
+        return [id for id, data in self.lexicon.spelling.items() if data == b" "]
 
-        Of equally good ones the first in the text. None when nothing in the text can be walked.
+    def best(
+        self, blank: Blank, first: int = 0, least_start: int = 0, under: float = math.inf
+    ) -> Walk | None:
+        """The cheapest walk from position `first` on, starting at byte `least_start` or later.
+
+        Of equally cheap ones the first in the text, then the longest. None when nothing in the text
+        can be walked for less than `under` nats, or patience ran out.
         """
-        length = len(blank.rows)
-        ends = [self._end_regret(blank, position) for position in range(length)] + [0.0]
-        # State: (text offset, skips) -> (score, -start, steps as a linked list).
-        states: dict[tuple[int, int], _State] = {}
-        before: dict[int, float] = {0: 0.0}
-        found: tuple[float, int, int, _State] | None = None
-        for position in range(first, length + 1):
-            for (offset, _), state in states.items():
-                if self.text.may_end[offset]:
-                    # Ties go to the earlier start, then to the longer piece.
-                    rank = (state[0] + ends[position], state[1], offset, state)
-                    if found is None or rank[:3] > found[:3]:
-                        found = rank
-                        stop = position
-            if position == length:
-                break
-            following: dict[tuple[int, int], _State] = {}
-            self._extend(blank, position, states, following)
-            before = self._enter(blank, position, before, following, least_start)
-            states = _pruned(following)
-        if found is None:
-            return None
-        score, minus_start, end, state = found
-        return Walk(-minus_start, end, score, _unlinked(state[2]), stop)
-
-    def _extend(
-        self,
-        blank: Blank,
-        position: int,
-        states: Mapping[tuple[int, int], _State],
-        following: dict[tuple[int, int], _State],
-    ) -> None:
-        for (offset, skips), (score, start, steps) in states.items():
-            for id, size in self.here[offset]:
-                regret = blank.regret(position, id)
-                _keep(following, (offset + size, skips), (score + regret, start, (position, id, steps)))
-            if skips < MOST_SKIPS:
-                _keep(following, (offset, skips + 1), (score - SKIP_COST, start, steps))
-
-    def _enter(
-        self,
-        blank: Blank,
-        position: int,
-        before: Mapping[int, float],
-        following: dict[tuple[int, int], _State],
-        least_start: int,
-    ) -> dict[int, float]:
-        """Start walks at this position; returns the ways (skips to score) to start at the next."""
-        later: dict[int, float] = {}
-        for skips, score in before.items():
-            for id, places in self.starts.items():
-                regret = blank.regret(position, id)
-                size = len(self.lexicon.spelling[id].lstrip(b" "))
-                for place in places:
-                    if place >= least_start:
-                        _keep(
-                            following, (place + size, skips), (score + regret, -place, (position, id, None))
-                        )
-            if skips < MOST_SKIPS:
-                _raise_to(later, skips + 1, score - SKIP_COST)
-            for id, data in self.lexicon.spelling.items():
-                if data == b" ":
-                    _raise_to(later, skips, score + blank.regret(position, id))
-        return later
-
-    def _end_regret(self, blank: Blank, position: int) -> float:
-        return max(blank.regret(position, id) for id in self.lexicon.enders)
+        return _Search(self, blank, least_start, under).run(first)
 
 
-_Steps = tuple[int, int, "_Steps | None"]
-_State = tuple[float, int, "_Steps | None"]
+@dataclass(frozen=True)
+class _Search:
+    """One search for the best walk: the ways still to follow, cheapest first."""
 
+    walker: Walker
+    blank: Blank
+    least_start: int
+    under: float
+    queue: list[tuple[float, int, bool, int, int, _Way, Iterator[_Way]]] = field(default_factory=list)
+    order: Iterator[int] = field(default_factory=count)
 
-def _keep(states: dict[tuple[int, int], _State], key: tuple[int, int], state: _State) -> None:
-    held = states.get(key)
-    if held is None or state[:2] > held[:2]:
-        states[key] = state
+    def run(self, first: int) -> Walk | None:
+        seen: set[tuple[int, int, int]] = set()
+        self._add(iter([_Way(0.0, first, MOST_SKIPS)]))
+        while self.queue and self.walker.patience:
+            _, _, ended, _, _, way, others = heappop(self.queue)
+            self._add(others)
+            if ended:
+                return Walk(way.start, way.end, way.cost, _unlinked(way.steps), way.position)
+            key = (way.position, way.end, way.skips)
+            if key not in seen:
+                seen.add(key)
+                self.walker.patience -= 1
+                self._follow(way)
+        return None
 
+    def _add(self, ways: Iterator[_Way], *, ended: bool = False) -> None:
+        """Queue the first of some ways that cost the same and lie in text order; the others wait for it."""
+        way = next(ways, None)
+        if way is None:
+            return
+        due = way.cost + (0.0 if ended else self.blank.ahead[way.position][way.skips])
+        if due < self.under:
+            # Of what costs the same, the earliest start comes first, and there the longest end.
+            heappush(self.queue, (due, way.start, ended, -way.end, next(self.order), way, ways))
 
-def _raise_to(scores: dict[int, float], skips: int, score: float) -> None:
-    scores[skips] = max(score, scores.get(skips, -math.inf))
+    def _follow(self, way: _Way) -> None:
+        """Queue every way that goes one position further, and the end of this one."""
+        blank, position = self.blank, way.position
+        if way.end >= 0 and self.walker.text.may_end[way.end]:
+            self._add(iter([way._replace(cost=way.cost + blank.end_cost(position))]), ended=True)
+        if position == len(blank.rows):
+            return
+        further = way._replace(position=position + 1)
+        if way.skips:
+            self._add(iter([further._replace(cost=way.cost + SKIP_COST, skips=way.skips - 1)]))
+        if way.end >= 0:
+            for id, size in self.walker.here[way.end]:
+                cost = way.cost + blank.cost(position, id)
+                steps = (position, id, way.steps)
+                self._add(iter([further._replace(cost=cost, end=way.end + size, steps=steps)]))
+            return
+        for id in self.walker.starts:
+            self._add(self._started(further, id))
+        for id in self.walker.spaces:
+            self._add(iter([further._replace(cost=way.cost + blank.cost(position, id))]))
 
-
-def _pruned(states: dict[tuple[int, int], _State]) -> dict[tuple[int, int], _State]:
-    if not states:
-        return states
-    least = max(state[0] for state in states.values()) - MARGIN
-    kept = {key: state for key, state in states.items() if state[0] >= least}
-    if len(kept) <= BEAM:
-        return kept
-    return dict(heapq.nlargest(BEAM, kept.items(), key=lambda item: item[1][:2]))
+    def _started(self, further: _Way, id: int) -> Iterator[_Way]:
+        """The ways that begin with a token, in text order."""
+        position = further.position - 1
+        cost = further.cost + self.blank.cost(position, id)
+        places, size = self.walker.starts[id]
+        for number in range(bisect_left(places, self.least_start), len(places)):
+            start = places[number]
+            yield _Way(cost, further.position, further.skips, start, start + size, (position, id, None))
 
 
 def _unlinked(steps: _Steps | None) -> tuple[tuple[int, int], ...]:

@@ -25,6 +25,10 @@ class SearchText:
     may_start: tuple[bool, ...]
     may_end: tuple[bool, ...]
 
+    def has(self, token: bytes) -> bool:
+        """Whether a token can spell a piece of the text, its white space aside."""
+        return folded(token).strip(b" ") in self.data
+
 
 def make_search_text(text: str, start: int, end: int) -> SearchText:
     """The search text of `text[start:end]`; its origins are offsets into the whole `text`."""
@@ -46,7 +50,7 @@ def make_search_text(text: str, start: int, end: int) -> SearchText:
             white.append(True)
             place = match.end()
     origin.append(end)
-    allowed = boundaries(window)
+    allowed = boundaries(text, start, end)
     spaced = bytes(data)
     may_start = [
         at >= 0 and allowed[at - start] and spaced[k : k + 1] not in (b" ", b"")

@@ -15,7 +15,11 @@ A span of nothing else is left as it is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import regex
+
+from planner.spans.boundaries import graphemes
 
 SENTENCE_PUNCTUATION = frozenset(".,;:!?…。，、；：！？｡､،؛؟۔।")
 ABBREVIATIONS = frozenset(
@@ -84,6 +88,7 @@ PAIRS = {
     "（": "）",
     "【": "】",
 }
+OPENERS = {closer: opener for opener, closer in PAIRS.items()}
 SAME_PAIRS = frozenset("\"'`")
 
 _DOTTED_LETTERS = regex.compile(r"(?:^|[^\p{L}\p{N}])(?:\p{L}\.){1,}$", regex.V1)
@@ -91,23 +96,22 @@ _LAST_WORD = regex.compile(r"([\p{L}.]+)\.$", regex.V1)
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """The code point range left of `text[start:end]` by the policy above."""
-    low, high = start, end
+    """The code point range left of `text[start:end]` by the policy above. No grapheme is cut."""
+    parts = graphemes(text[start:end])
+    low, high = 0, len(parts)
     while low < high:
-        if text[low].isspace() or _opens_alone(text, low, high):
+        piece = parts[low:high]
+        if piece[0].isspace() or _stands_alone(piece[0], piece[1:], PAIRS):
             low += 1
-        elif text[high - 1].isspace() or _ends_a_sentence(text, low, high) or _closes_alone(text, low, high):
+        elif piece[-1].isspace() or _ends_a_sentence(piece) or _stands_alone(piece[-1], piece[:-1], OPENERS):
             high -= 1
         else:
-            return low, high
+            return start + len("".join(parts[:low])), end - len("".join(parts[high:]))
     return start, end
 
 
-def _ends_a_sentence(text: str, low: int, high: int) -> bool:
-    last = text[high - 1]
-    if last not in SENTENCE_PUNCTUATION:
-        return False
-    return last != "." or not _is_abbreviation(text[low:high])
+def _ends_a_sentence(piece: Sequence[str]) -> bool:
+    return piece[-1] in SENTENCE_PUNCTUATION and not (piece[-1] == "." and _is_abbreviation("".join(piece)))
 
 
 def _is_abbreviation(piece: str) -> bool:
@@ -117,16 +121,7 @@ def _is_abbreviation(piece: str) -> bool:
     return word is not None and word[1].lower() in ABBREVIATIONS
 
 
-def _opens_alone(text: str, low: int, high: int) -> bool:
-    first, rest = text[low], text[low + 1 : high]
-    if first in SAME_PAIRS:
-        return first not in rest
-    return first in PAIRS and PAIRS[first] not in rest
-
-
-def _closes_alone(text: str, low: int, high: int) -> bool:
-    last, rest = text[high - 1], text[low : high - 1]
-    if last in SAME_PAIRS:
-        return last not in rest
-    openers = [opener for opener, closer in PAIRS.items() if closer == last]
-    return bool(openers) and openers[0] not in rest
+def _stands_alone(mark: str, rest: Sequence[str], partners: Mapping[str, str]) -> bool:
+    """Whether a bracket or quote at one end has no partner in the rest of its piece."""
+    partner = mark if mark in SAME_PAIRS else partners.get(mark)
+    return partner is not None and partner not in rest

@@ -2,32 +2,34 @@
 
 A read asks for at most 128 ids. A text that is spelled with more is cut at sentences into windows with
 one sentence of overlap; a sentence that is too long by itself is cut at words, with some words of
-overlap; a word that is too long, at graphemes. Time and memory are linear in the text.
+overlap, and so are two sentences that no window holds together; a word that is too long is cut at
+graphemes. Time and memory are linear in the text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import regex
 from sentencex import get_sentence_boundaries
 
 from planner.reads import MAX_IDS, Ids
-from planner.spans.boundaries import is_unspaced
+from planner.spans.boundaries import boundaries, graphemes
 from planner.spans.decoder import Lexicon
 from planner.vocabulary import Vocabulary
 
 OVERLAP_WORDS = 12
-"""Words that the pieces of a too long sentence share, so that a value across a cut is whole in one."""
+"""Words that windows share where a sentence is too much, so that a value across a cut is whole in one."""
 
-MOST_WORD = 24
-"""Graphemes of the longest word taken whole; longer runs are cut into pieces of so many."""
+MOST_WORD = 40
+"""UTF-8 bytes of the longest word taken whole: a longer one could need more ids than a read asks for."""
 
 _PARAGRAPH = regex.compile(r"(?:\r\n|\r|\n)\s*(?:\r\n|\r|\n)")
-_RUN = regex.compile(r"\S+")
-_GRAPHEME = regex.compile(r"\X")
-_OPENING = regex.compile(r"^[\p{Ps}\p{Pi}\"'`#$]+", regex.V1)
+_RUN = re.compile(r"\S+")
+_BEGINS = regex.compile(r"[^\p{P}]|[\p{Ps}\p{Pi}\"'#]", regex.V1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,31 +42,84 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A stretch of text that is not cut, and the ids it can be spelled with."""
+class _Word:
+    """A stretch of text that is not cut, with the ids it can be spelled with.
+
+    `is_last` tells whether a sentence ends with it.
+    """
 
     start: int
     end: int
     ids: frozenset[int]
+    is_last: bool
 
 
 def make_windows(text: str, vocabulary: Vocabulary) -> tuple[Window, ...]:
     """The windows of a text, in order; every code point lies in at least one."""
     always = frozenset(ids_always_asked(vocabulary))
     room = MAX_IDS - len(always)
-    words = [list(_words(text, start, end)) for start, end in _sentences(text)]
-    spelled = _spellings({text[start:end] for sentence in words for start, end in sentence}, vocabulary)
-    windows: list[Window] = []
-    held: list[_Piece] = []
-    for sentence in words:
-        for piece in _pieces([_Piece(a, b, spelled[text[a:b]]) for a, b in sentence], room):
-            if held and len(_union([*held, piece])) > room:
-                windows.append(_window(held, always))
-                held = [held[-1]] if len(_union([held[-1], piece])) <= room else []
-            held.append(piece)
-    if held:
-        windows.append(_window(held, always))
-    return tuple(windows)
+    words = _spelled_words(text, vocabulary)
+    cuts: list[tuple[int, int]] = []
+    first = stop = 0
+    while stop < len(words):
+        first = _overlap(words, first, stop, room) if stop else 0
+        stop = _stop(words, first, stop, room)
+        cuts.append((first, stop))
+    # White space between two windows belongs to the first of them.
+    starts = [words[first].start if first else 0 for first, _ in cuts]
+    nexts = [*starts[1:], len(text)]
+    return tuple(
+        Window(
+            start,
+            max(following, words[stop - 1].end),
+            tuple(sorted(always.union(*(word.ids for word in words[first:stop])))),
+        )
+        for start, following, (first, stop) in zip(starts, nexts, cuts, strict=False)
+    )
+
+
+def _stop(words: Sequence[_Word], first: int, after: int, room: int) -> int:
+    """Where the window from word `first` on ends: at a sentence end behind `after` when it gets that far."""
+    ids: set[int] = set()
+    whole = 0
+    for place in range(first, len(words)):
+        ids |= words[place].ids
+        if len(ids) > room and place > after:
+            return whole or place
+        if words[place].is_last and place >= after:
+            whole = place + 1
+    return len(words)
+
+
+def _overlap(words: Sequence[_Word], first: int, stop: int, room: int) -> int:
+    """The first word of the window that comes after words `first` to `stop`.
+
+    One sentence back when it fits beside what comes next (a whole sentence if that fits, else a word),
+    otherwise as many of the last words as fit, at most `OVERLAP_WORDS`.
+    """
+    ids = _next_ids(words, stop, room)
+    sentence = stop - 1
+    while sentence > first and not words[sentence - 1].is_last:
+        sentence -= 1
+    place = stop
+    while place > sentence and len(ids | words[place - 1].ids) <= room:
+        place -= 1
+        ids |= words[place].ids
+    if place == sentence > first:
+        return place
+    return max(place, stop - OVERLAP_WORDS, (first + stop + 1) // 2)
+
+
+def _next_ids(words: Sequence[_Word], stop: int, room: int) -> frozenset[int]:
+    """The ids of the sentence that begins with word `stop`, of that word alone when it is too long."""
+    ids: frozenset[int] = frozenset()
+    for place in range(stop, len(words)):
+        ids |= words[place].ids
+        if len(ids) > room:
+            return words[stop].ids
+        if words[place].is_last:
+            break
+    return ids
 
 
 def ids_always_asked(vocabulary: Vocabulary) -> Ids:
@@ -86,12 +141,13 @@ def newlines(vocabulary: Vocabulary) -> Ids:
     return (ids[0],) if len(ids) == 1 else ()
 
 
-def lexicon_of(window: Window, vocabulary: Vocabulary) -> Lexicon:
+def lexicon_of(window: Window, vocabulary: Vocabulary, *, by_line: bool) -> Lexicon:
     """The allowed ids of a window with their bytes."""
     return Lexicon(
         tokens={id: vocabulary.tokenizer.token_bytes(id) for id in window.ids},
         closers=closers(vocabulary),
         newlines=newlines(vocabulary),
+        by_line=by_line,
     )
 
 
@@ -115,69 +171,61 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
         place = stop
 
 
+def _spelled_words(text: str, vocabulary: Vocabulary) -> list[_Word]:
+    """The words of a text in order, each with its ids."""
+    sentences = [list(_words(text, start, end)) for start, end in _sentences(text)]
+    spelled = _spellings({text[start:end] for sentence in sentences for start, end in sentence}, vocabulary)
+    return [
+        _Word(start, end, spelled[text[start:end]], is_last=number == len(sentence))
+        for sentence in sentences
+        for number, (start, end) in enumerate(sentence, 1)
+    ]
+
+
 def _words(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The words of a range: runs without white space, unspaced scripts character by character."""
+    """The words of a range: runs without white space, long ones in pieces."""
     for run in _RUN.finditer(text, start, end):
-        low = run.start()
-        count = 0
-        for grapheme in _GRAPHEME.finditer(text, run.start(), run.end()):
-            alone = is_unspaced(grapheme[0][0])
-            if low < grapheme.start() and (alone or count == MOST_WORD):
-                yield low, grapheme.start()
-                low, count = grapheme.start(), 0
-            count += 1
-            if alone:
-                yield low, grapheme.end()
-                low, count = grapheme.end(), 0
-        if low < run.end():
-            yield low, run.end()
+        low = high = run.start()
+        size = 0
+        for part in _uncut(run[0]):
+            length = len(part.encode())
+            if size and size + length > MOST_WORD:
+                yield low, high
+                low, size = high, 0
+            high += len(part)
+            size += length
+        yield low, high
+
+
+def _uncut(run: str) -> Iterable[str]:
+    """What a long word is not cut within: its graphemes, but for one that is too long itself."""
+    if len(run.encode()) <= MOST_WORD:
+        return (run,)
+    return (
+        part
+        for grapheme in graphemes(run)
+        for part in (grapheme if len(grapheme.encode()) > MOST_WORD else (grapheme,))
+    )
+
+
+def _units(word: str) -> list[str]:
+    """The pieces of a word between the boundaries of spans."""
+    places = [place for place, allowed in enumerate(boundaries(word)) if allowed]
+    return [word[start:end] for start, end in pairwise(places)]
 
 
 def _spellings(words: set[str], vocabulary: Vocabulary) -> dict[str, frozenset[int]]:
-    """Per distinct word every id it can be spelled with.
+    """Per distinct word every id that it, or a span that starts or ends inside it, can be spelled with.
 
-    The word with and without a space before it, and the first token of what is left of it without an
-    opening bracket, quote, `#` or `$`, likewise.
+    The word and each unit of it, with and without a space before it: the model writes " A" where the
+    text has "#A", and ")" where it has ").". No span begins with closing punctuation, so that takes no
+    space.
     """
-    ordered = sorted(words)
-    bare = [_OPENING.sub("", word) for word in ordered]
-    variants = [ordered, [f" {word}" for word in ordered], bare, [f" {word}" for word in bare]]
-    encoded = vocabulary.tokenizer.encode_many([text for variant in variants for text in variant])
-    plain, spaced, bare_plain, bare_spaced = (
-        encoded[place * len(ordered) : (place + 1) * len(ordered)] for place in range(len(variants))
-    )
-    return {
-        word: frozenset((*plain[n], *spaced[n], *bare_plain[n][:1], *bare_spaced[n][:1]))
-        for n, word in enumerate(ordered)
+    spellings = {
+        word: (word, f" {word}", *units, *(f" {unit}" for unit in units if _BEGINS.match(unit)))
+        for word in words
+        for units in [_units(word)]
     }
-
-
-def _pieces(words: Sequence[_Piece], room: int) -> Iterator[_Piece]:
-    """A sentence in one piece when it fits, else in pieces of as many words as fit, with overlap."""
-    held: list[_Piece] = []
-    ids: set[int] = set()
-    for word in words:
-        if held and len(ids | word.ids) > room:
-            yield _joined(held)
-            held = held[-min(OVERLAP_WORDS, len(held) // 2) :] if len(held) > 1 else []
-            ids = set(_union(held))
-            while held and len(ids | word.ids) > room:
-                held = held[1:]
-                ids = set(_union(held))
-        held.append(word)
-        ids |= word.ids
-    if held:
-        yield _joined(held)
-
-
-def _joined(pieces: Sequence[_Piece]) -> _Piece:
-    return _Piece(pieces[0].start, pieces[-1].end, _union(pieces))
-
-
-def _union(pieces: Sequence[_Piece]) -> frozenset[int]:
-    return frozenset().union(*(piece.ids for piece in pieces))
-
-
-def _window(pieces: Sequence[_Piece], always: frozenset[int]) -> Window:
-    held = _joined(pieces)
-    return Window(held.start, held.end, tuple(sorted(held.ids | always)))
+    texts = sorted({text for spelling in spellings.values() for text in spelling})
+    ids = dict(zip(texts, vocabulary.tokenizer.encode_many(texts), strict=True))
+    return {word: frozenset(id for text in texts for id in ids[text]) for word, texts in spellings.items()}

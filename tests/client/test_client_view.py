@@ -5,7 +5,9 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from client.view import OPTIONS_SHOWN, READS_SHOWN, decision_view, parts, short_state
+from client.cells import short_state
+from client.plan_view import READS_SHOWN
+from client.view import OPTIONS_SHOWN, decision_view, parts
 
 
 def shown(renderable: RenderableType) -> str:

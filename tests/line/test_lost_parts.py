@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
+from redis.asyncio import Redis
+
+from planner.decision import Alternative, Decision, Question
+from planner.reads import Wave
 
 from client.stack import Stack
 from tests.line.conftest import ask_at
+from workers.settings import Settings
+from workers.store import Outcome, Store
 
 URGENT = {"urgent": {"type": "noul", "instructions": "Is it urgent?"}}
 
@@ -48,7 +55,7 @@ def test_over_the_sync_limit_it_is_an_overload(script: str) -> None:
 
 def test_a_worker_killed_in_the_middle_is_replaced_by_another(script: str) -> None:
     slow = ("--latency", "2000,0,1000")
-    env = {"CANVASS_SYNC_LIMIT_S": "60", "CANVASS_VISIBILITY_TIMEOUT_S": "8"}
+    env = {"CANVASS_SYNC_LIMIT_S": "60", "CANVASS_LEASE_S": "3"}
     with Stack(engines=script, engine_args=slow, env=env) as stack, ThreadPoolExecutor() as threads:
         answer = threads.submit(ask_at, stack.url, questions=URGENT)
         time.sleep(1)
@@ -69,3 +76,53 @@ def test_a_wave_of_several_shards_is_a_chord_that_gives_one_answer(script: str) 
     assert {body["answers"][id]["noul"] for id in questions} == {0.9}
     assert body["answers"]["end"]["noul"] == 0.2
     assert body["diagnostics"]["waves"] == 2
+
+
+def test_a_decision_that_runs_longer_than_the_visibility_timeout_runs_once(script: str) -> None:
+    slow = ("--latency", "6000,0,1000")
+    env = {"CANVASS_SYNC_LIMIT_S": "60", "CANVASS_VISIBILITY_TIMEOUT_S": "2", "CANVASS_LEASE_S": "2"}
+    with Stack(engines=script, engine_args=slow, workers=2, env=env) as stack:
+        assert ask_at(stack.url, questions=URGENT).status_code == 200
+        metrics = httpx2.get(f"{stack.engine_urls[0]}/metrics").text
+    served = [line for line in metrics.splitlines() if line.startswith("vllm:request_success_total")]
+    canaries = 2 * len(stack.workers)
+    assert sum(float(line.split()[-1]) for line in served) == canaries + 1
+
+
+def test_a_decision_that_was_stored_but_never_published_is_published_by_the_watchdog(stack: Stack) -> None:
+    async def save() -> Outcome:
+        redis = Redis.from_url(stack.redis_url)
+        store = Store(redis, Settings(queued_lease_s=1.5))
+        question = Question("a", "noul", "Is it urgent?", (Alternative("yes"), Alternative("no")))
+        decision = Decision("jev-latest", "A state.", (question,))
+        await store.save("dec_orphan", decision, Wave(0, ()), "nobody")
+        for _ in range(100):
+            outcome = (await store.outcomes(["dec_orphan"]))["dec_orphan"]
+            if outcome is not None:
+                return outcome
+            await asyncio.sleep(0.2)
+        raise AssertionError("nobody saw to it")
+
+    assert asyncio.run(save()).status == "succeeded"
+
+
+def test_a_store_that_hangs_is_an_overload_within_the_sync_limit(script: str) -> None:
+    with Stack(engines=script, env={"CANVASS_SYNC_LIMIT_S": "2"}) as stack:
+        assert stack.redis is not None
+        assert stack.redis.pid is not None
+        os.kill(stack.redis.pid, signal.SIGSTOP)
+        try:
+            start = time.monotonic()
+            assert ask_at(stack.url, questions=URGENT).status_code == 529
+            assert httpx2.get(f"{stack.url}/ready", timeout=10).status_code == 503
+            assert time.monotonic() - start < 8
+        finally:
+            os.kill(stack.redis.pid, signal.SIGCONT)
+
+
+def test_a_prompt_that_outgrows_the_context_in_a_later_stage_is_the_requests_fault(script: str) -> None:
+    later = {"type": "noul", "instructions": "word " * 400, "depends_on": ["urgent"]}
+    with Stack(engines=script, engine_args=("--max-model-len", "300")) as stack:
+        response = ask_at(stack.url, questions={**URGENT, "later": later})
+    assert response.status_code == 400
+    assert response.json()["detail"]["error_type"] == "max_tokens_exceeded"

@@ -71,7 +71,7 @@ def rows(read: Read, *slots: Sequence[float], top: int | None = None) -> Rows:
     filled = [slots[min(place, len(slots) - 1)] for place in range(len(read.canvas.free))]
     logprobs = tuple(tuple(math.log(p) for p in slot) for slot in filled)
     best = (read.ids[max(range(len(slot)), key=slot.__getitem__)] for slot in filled)
-    return Rows(logprobs, tuple(best) if top is None else (top,) * len(filled))
+    return Rows(logprobs, tuple(best) if top is None else (top,) * len(filled), model="diffusion")
 
 
 def first_label(read: Read) -> Rows:

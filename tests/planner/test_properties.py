@@ -61,7 +61,7 @@ def play_loosely(plan: Plan, engine: Engine, chance: Random) -> Answers | Failur
 
 def response(decision: Decision, end: Answers | Failure) -> Any:
     """What the client sees of an outcome."""
-    return end if isinstance(end, Failure) else orjson.dumps(render(decision, end, "m", Timing(0, 0)))
+    return end if isinstance(end, Failure) else orjson.dumps(render(decision, end, Timing(0, 0)))
 
 
 @some

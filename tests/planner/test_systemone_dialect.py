@@ -23,7 +23,7 @@ def body(questions: dict[str, Any], **more: Any) -> dict[str, Any]:
 def respond(vocabulary: Vocabulary, request: dict[str, Any], engine: Engine = first_label) -> dict[str, Any]:
     """The response to a body, on an engine."""
     decision = parse(request)
-    return render(decision, play(make_plan(decision, vocabulary), engine).answers, "diffusion", TIMING)
+    return render(decision, play(make_plan(decision, vocabulary), engine).answers, TIMING)
 
 
 def noul_at(p: float) -> Engine:

@@ -1,0 +1,196 @@
+"""The body of System One's requests, with Canvass's extensions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag, model_validator
+from pydantic_core import PydanticCustomError
+
+from planner.decision import NO, YES, Alternative, as_text
+from planner.errors import Invalid
+from planner.formats import MAX_LEVELS, MAX_OPTIONS
+from planner.spans.blanks import MOST_TOKENS
+
+MAX_SAMPLES = 32
+MAX_STEPS = 8
+MAX_QUESTIONS = 400
+MAX_ITEMS = 64
+
+AskIfValue = bool | int | str
+
+
+def _checked_text(value: Any) -> Any:
+    if not isinstance(value, str | dict | list):
+        raise PydanticCustomError("text_type", "Input should be a string, an object or an array")
+    return value
+
+
+def _checked_ask_if(value: Any) -> Any:
+    values = value if isinstance(value, list) else [value]
+    if not values or not all(isinstance(one, bool | int | str) for one in values):
+        raise PydanticCustomError("ask_if_type", "Input should be an answer, or a list of answers")
+    return value
+
+
+def _checked_samples(value: Any) -> Any:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if value != "auto" and not (whole and 1 <= value <= MAX_SAMPLES):
+        raise PydanticCustomError(
+            "samples_type", f'Input should be a whole number from 1 to {MAX_SAMPLES}, or "auto"'
+        )
+    return value
+
+
+Text = Annotated[
+    str | dict[str, Any] | list[Any],
+    PlainValidator(_checked_text, json_schema_input_type=str | dict[str, Any] | list[Any]),
+]
+AskIf = Annotated[
+    AskIfValue | list[AskIfValue],
+    PlainValidator(_checked_ask_if, json_schema_input_type=AskIfValue | list[AskIfValue]),
+]
+Samples = Annotated[
+    int | Literal["auto"], PlainValidator(_checked_samples, json_schema_input_type=int | Literal["auto"])
+]
+Flag = Annotated[bool, Field(strict=True)]
+QuestionId = Annotated[str, Field(min_length=1)]
+
+
+def text_of(value: Any) -> str | None:
+    """What the model reads of an optional text."""
+    return None if value is None else as_text(value)
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class _Question(_Model):
+    instructions: Text | None = None
+    depends_on: tuple[str, ...] = ()
+    ask_if: dict[str, AskIf] = {}
+    alone: Flag = False
+
+
+class NoulCriteria(_Model):
+    """What counts as yes, and what as no."""
+
+    true: Text | None = None
+    false: Text | None = None
+
+
+class NoulQuestion(_Question):
+    """A yes/no question."""
+
+    type: Literal["noul"]
+    criteria: NoulCriteria | None = None
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """Yes, then no."""
+        criteria = self.criteria or NoulCriteria()
+        return (Alternative(YES, text_of(criteria.true)), Alternative(NO, text_of(criteria.false)))
+
+
+class ChoiceQuestion(_Question):
+    """One of up to 255 named options."""
+
+    type: Literal["choice"]
+    criteria: dict[str, Text | None] = Field(min_length=1, max_length=MAX_OPTIONS)
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The options in the order given."""
+        return tuple(Alternative(name, text_of(description)) for name, description in self.criteria.items())
+
+
+class ScoreQuestion(_Question):
+    """One of up to ten ordered levels, counted from zero."""
+
+    type: Literal["score"]
+    criteria: list[Text] = Field(min_length=1, max_length=MAX_LEVELS)
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The levels in order, each with the text it came with."""
+        return tuple(
+            Alternative(str(level), text_of(text), source=text) for level, text in enumerate(self.criteria)
+        )
+
+
+class SpanCriteria(_Model):
+    """How long an answer from the text may be, in tokens of the blank it is written into."""
+
+    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS, strict=True)] | None = None
+
+
+class SpansCriteria(SpanCriteria):
+    """How long all answers may be together, and how many."""
+
+    max_items: int = Field(default=16, ge=1, le=MAX_ITEMS, strict=True)
+
+
+class SpanQuestion(_Question):
+    """A piece of the state's text."""
+
+    type: Literal["span"]
+    criteria: SpanCriteria | None = None
+
+
+class SpansQuestion(_Question):
+    """Every such piece of the state's text."""
+
+    type: Literal["spans"]
+    criteria: SpansCriteria | None = None
+
+
+class BoxQuestion(_Question):
+    """A place in an image: known to the API, not served here."""
+
+    type: Literal["box"]
+
+
+AnyQuestion = Annotated[
+    Annotated[NoulQuestion, Tag("noul")]
+    | Annotated[ChoiceQuestion, Tag("choice")]
+    | Annotated[ScoreQuestion, Tag("score")]
+    | Annotated[SpanQuestion, Tag("span")]
+    | Annotated[SpansQuestion, Tag("spans")]
+    | Annotated[BoxQuestion, Tag("box")],
+    Discriminator("type"),
+]
+
+
+class Extensions(_Model):
+    """What a Canvass body may carry beside System One's own fields."""
+
+    instructions: Text | None = None
+    samples: Samples = 1
+    auto_max: int = Field(default=4, ge=1, le=MAX_SAMPLES, strict=True)
+    auto_threshold: float = Field(default=0.1, ge=0, allow_inf_nan=False, strict=True)
+    steps: int = Field(default=1, ge=1, le=MAX_STEPS, strict=True)
+    joint: Flag = False
+    ask: Annotated[list[str], Field(min_length=1)] | None = None
+    chunk_rows: Annotated[int, Field(ge=1, strict=True)] | None = None
+    chunk_prompt: Literal["own", "shared"] = "own"
+    sequential: Flag = False
+    seed: int = Field(default=0, ge=0, lt=2**53, strict=True)
+    diagnostics: Flag = False
+
+
+class SystemOneRequest(Extensions):
+    """The body of `POST /v1/systemone`. Unknown top-level fields are ignored."""
+
+    model: str
+    state: Text
+    questions: dict[QuestionId, AnyQuestion] = Field(min_length=1, max_length=MAX_QUESTIONS)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unserved(cls, body: Any) -> Any:
+        """Fields that would change the answer must not be ignored while nothing serves them."""
+        if not isinstance(body, dict):
+            raise PydanticCustomError("dict_type", "Input should be a JSON object")
+        for name in ("assets", "images", "think", "webhook", "deadline_ms"):
+            if body.get(name):
+                message = f"`{name}` is not served by this version"
+                raise Invalid((name,), message, kind="not_served", given=body[name])
+        return body

@@ -1,0 +1,58 @@
+"""Planning in a server: off the event loop when it takes long, and once per decision where it can be."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from planner.decision import Decision
+from planner.plan import Plan, make_plan
+from planner.vocabulary import Vocabulary
+
+LONG_BYTES = 20_000
+"""Size of a decision from which on planning leaves the event loop for a thread."""
+
+WORTH_KEEPING = 2_000
+"""Characters of state from which on a plan is kept: a shorter one is made again in less time."""
+
+PLANS_KEPT = 32
+CHARACTERS_KEPT = 8_000_000
+"""Plans that a process keeps, by number and by the length of their states together."""
+
+T = TypeVar("T")
+
+
+async def off_loop_if_long(size: int, work: Callable[[], T]) -> T:
+    """The result of some planning; `size` is that of its decision in bytes.
+
+    A short decision plans in less time than handing it to a thread takes.
+    """
+    return work() if size < LONG_BYTES else await asyncio.to_thread(work)
+
+
+class PlanCache:
+    """The plans of the last few decisions: a state is tokenised once, not once a wave. For any thread."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._plans: dict[str, Plan] = {}
+        self._lock = threading.Lock()
+
+    def plan(self, id: str, decision: Decision) -> Plan:
+        """The plan of a decision by its id. Raises Invalid as `make_plan` does."""
+        if len(decision.text) < WORTH_KEEPING:
+            return make_plan(decision, self._vocabulary)
+        with self._lock:
+            plan = self._plans.pop(id, None)
+        plan = plan or make_plan(decision, self._vocabulary)
+        with self._lock:
+            self._plans[id] = plan
+            while len(self._plans) > 1 and self._is_full():
+                del self._plans[next(iter(self._plans))]
+        return plan
+
+    def _is_full(self) -> bool:
+        characters = sum(len(plan.decision.text) for plan in self._plans.values())
+        return len(self._plans) > PLANS_KEPT or characters > CHARACTERS_KEPT

@@ -1,0 +1,44 @@
+"""The watchdog: in every worker, no leader. What lost its runner is published again.
+
+Every open decision has a lease. It runs out when the worker that ran the decision died or hangs, when
+a wave was stored but never published, or when its message was lost. Whoever sees that first takes the
+lease over, in one atomic step, and publishes the current wave again; the planner knows what of it is
+missing. A decision past its deadline is ended with a typed failure instead.
+"""
+
+from __future__ import annotations
+
+from time import time
+
+import structlog
+
+from planner.reads import Failure
+from workers.dispatch import Dispatcher
+from workers.store import Store, failed
+
+LOOK_EVERY_S = 1.0
+MOST = 100
+"""Decisions taken over at one look, so that one worker does not take all of a large loss."""
+
+log = structlog.get_logger()
+
+
+class Watchdog:
+    """Looks for leases that ran out."""
+
+    def __init__(self, store: Store, dispatcher: Dispatcher) -> None:
+        self._store = store
+        self._dispatcher = dispatcher
+
+    async def look(self) -> None:
+        """Take over what is overdue now. Raises StoreError or PublishError; the leases then run out again."""
+        for id in await self._store.take_overdue(MOST):
+            snapshot = await self._store.load(id)
+            if snapshot is None:
+                await self._store.drop_lease(id)
+            elif snapshot.deadline <= time():
+                log.warning("decision expired", decision=id)
+                await self._store.finish(id, failed(Failure("expired", "the decision's deadline passed")))
+            else:
+                log.warning("decision taken over", decision=id, wave=snapshot.number)
+                await self._dispatcher.publish_again(id, snapshot.number)
