@@ -248,6 +248,10 @@ class Store:
         (ids,) = await self.run(("EVAL", scripts.TAKE_OVERDUE, 1, self._leases, now, until, most))
         return [id.decode() for id in ids]
 
+    async def release(self, id: str) -> None:
+        """Forget who ran a decision, so that another may claim it though a lease is live."""
+        await self.run(("HDEL", self._decision(id), "holder"))
+
     async def drop_lease(self, id: str) -> None:
         """Forget the lease of a decision that is over or gone."""
         await self.run(("ZREM", self._leases, id))

@@ -41,4 +41,5 @@ class Watchdog:
                 await self._store.finish(id, failed(Failure("expired", "the decision's deadline passed")))
             else:
                 log.warning("decision taken over", decision=id, wave=snapshot.number)
+                await self._store.release(id)
                 await self._dispatcher.publish_again(id, snapshot.number)

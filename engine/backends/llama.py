@@ -6,6 +6,9 @@ asked ids by the same bias, far over every other token, and reads their probabil
 are relative to each other; the sampled token of the first request, which is one of the asked, ties them to
 the full vocabulary. Each request evaluates one token, because the prefix is in llama.cpp's prompt cache.
 (Reporting the whole vocabulary instead takes 400 ms of JSON.)
+
+llama.cpp reports nothing for a sampled token that is only part of a character, so such tokens are never
+lifted: they have their exact value when they are among the likeliest, and the floor otherwise.
 """
 
 import asyncio
@@ -98,11 +101,12 @@ class LlamaBackend:
             return rows
 
     def _next_token(self, wanted: NextToken) -> dict[int, float]:
+        lifted = [token for token in wanted.asked if self._is_whole(token)] or [self._codec.eos]
         request: dict[str, Any] = {
             "prompt": wanted.prefix,
             "max_tokens": 1,
             "cache_prompt": True,
-            "logit_bias": [[token, _BIAS] for token in wanted.asked],
+            "logit_bias": [[token, _BIAS] for token in lifted],
         }
         entry = self._first_entry(
             request | {"temperature": 0, "logprobs": max(wanted.top, _REPORTED if wanted.asked else 1)}
@@ -114,13 +118,17 @@ class LlamaBackend:
             relative = self._first_entry(
                 request
                 | {"temperature": 1, "samplers": ["temperature"], "post_sampling_probs": True}
-                | {"logprobs": len(wanted.asked)}
+                | {"logprobs": len(lifted)}
             )
             shares = {share["id"]: float(share["prob"]) for share in relative["top_probs"]}
             anchor = float(entry["logprob"]) - _log(shares[entry["id"]])
             missing = (token for token in wanted.asked if token not in reported)
             reported |= {token: max(anchor + _log(shares.get(token, 0.0)), FLOOR) for token in missing}
         return top | {token: reported[token] for token in wanted.asked}
+
+    def _is_whole(self, token: int) -> bool:
+        """Whether a token is whole characters, so that llama.cpp reports it when it is sampled."""
+        return "\ufffd" not in self._codec.token_text(token)
 
     def _first_entry(self, request: dict[str, Any]) -> dict[str, Any]:
         answer = self._server.handle_completions(request)

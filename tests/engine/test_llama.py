@@ -47,6 +47,13 @@ def test_rare_ids_get_exact_log_probabilities_too(llama: Server) -> None:
         assert -50 < alone[f"token_id:{token}"] < -8
 
 
+def test_an_id_that_is_part_of_a_character_is_no_trouble(llama: Server) -> None:
+    (first, *_) = ids("合")
+    for asked in ([first], [first, label_id("no")]):
+        row = rows(llama.read(PROMPT, ANSWER, logprob_token_ids=asked))[slot_of(ANSWER)]
+        assert row[f"token_id:{first}"] < 0
+
+
 def test_a_read_that_is_repeated_is_fast_and_the_same(llama: Server) -> None:
     first = rows(llama.read(PROMPT, ANSWER))
     began = time.monotonic()
