@@ -6,7 +6,9 @@ import asyncio
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 from statistics import median
+from string import ascii_lowercase
 from time import perf_counter
 
 import aiohttp
@@ -59,6 +61,18 @@ def decision_body(questions: int, number: int) -> bytes:
             },
         }
     )
+
+
+def prose(characters: int, seed: int) -> str:
+    """A text of made-up words in sentences, with as many different words as a long report has."""
+    random = Random(seed)
+    words = ["".join(random.choices(ascii_lowercase, k=random.randint(2, 9))) for _ in range(4000)]
+    sentences: list[str] = []
+    length = 0
+    while length < characters:
+        sentences.append(" ".join(random.choices(words, k=12)).capitalize() + ". ")
+        length += len(sentences[-1])
+    return "".join(sentences)[:characters]
 
 
 def one_after_another(targets: list[Target], rounds: int) -> list[Load]:
