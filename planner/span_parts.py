@@ -198,7 +198,7 @@ class SpanPart:
         if self._kind == "list":
             return merged([item for window in found for one in window for item in one.items]), None
         candidates = self._candidates(found)
-        rows = results.get(self._choose_id)
+        rows = results.get(self._choose_id) if len(candidates) > 1 else None
         if not isinstance(rows, Rows):
             return candidates[:1], None
         (slot,) = isolated_template(self._choice(candidates), self.plan.vocabulary).slots

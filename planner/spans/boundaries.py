@@ -15,7 +15,7 @@ _UNSPACED = regex.compile(
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]", regex.V1)
 
 _NEAR = 16
-"""Code points that are looked at before a range, to know the grapheme that ends there."""
+"""Code points looked at before an edge of a range, to know the grapheme there. Even: flags are pairs."""
 
 
 def boundaries(text: str, start: int = 0, end: int | None = None) -> list[bool]:
@@ -33,7 +33,8 @@ def boundaries(text: str, start: int = 0, end: int | None = None) -> list[bool]:
     if end < len(text):
         found[-1] = not (before_in_word and _is_in_word(text[end]))
     for edge in {start, end} - {0, len(text)}:
-        found[edge - start] &= len(graphemes(text[edge - 1 : edge + 1])) == 2
+        near = text[max(0, edge - _NEAR) : edge]
+        found[edge - start] &= len(graphemes(near + text[edge])) > len(graphemes(near))
     return found
 
 

@@ -161,11 +161,16 @@ class Walker:
 
     @cached_property
     def here(self) -> list[list[tuple[int, int]]]:
-        """Per byte offset the (id, length) of every token that stands there."""
+        """Per byte offset the (id, length) of every token that stands there.
+
+        A token that begins with white space stands behind white space, too: it goes on the same run.
+        """
         found: list[list[tuple[int, int]]] = [[] for _ in range(len(self.text.data) + 1)]
         for id, data in self.lexicon.spelling.items():
             for place in occurrences(self.text.data, data):
                 found[place].append((id, len(data)))
+                if data.startswith(b" "):
+                    found[place + 1].append((id, len(data) - 1))
         return found
 
     @cached_property

@@ -38,14 +38,12 @@ def decode_list(text: str, walker: Walker, blank: Blank, most: int) -> Found:
     while position < len(blank.rows) and len(items) < most:
         none = _none(blank, position)
         walk = _line(walker, blank, position, walks, _cost(none))
-        if walk is not None:
+        if walk is not None and _evidence(item := _item(text, walker, blank, walk)) >= LEAST_EVIDENCE:
             stop = walk.stop
-            item = _item(text, walker, blank, walk)
-            grounded = item.confidence * item.coverage >= LEAST_EVIDENCE
-            if grounded and not any(walk.start < other.end and other.start < walk.end for other in walks):
+            if not any(walk.start < other.end and other.start < walk.end for other in walks):
                 items.append(item)
                 walks.append(walk)
-        elif _cost(none) < MISS_COST:
+        elif walk is None and _cost(none) < MISS_COST:
             break
         else:
             stop = _line_end(blank, position)
@@ -100,6 +98,10 @@ def _item(text: str, walker: Walker, blank: Blank, walk: Walk) -> Item:
     origin = walker.text.origin
     start, end = trimmed(text, origin[walk.start], origin[walk.end])
     return Item(start, end, _confidence(blank, walk), _coverage(blank, walk))
+
+
+def _evidence(item: Item) -> float:
+    return item.confidence * item.coverage
 
 
 def _confidence(blank: Blank, walk: Walk) -> float:

@@ -111,8 +111,10 @@ def _overlap(words: Sequence[_Word], first: int, stop: int, room: int) -> int:
 
 
 def _next_ids(words: Sequence[_Word], stop: int, room: int) -> frozenset[int]:
-    """The ids of the sentence that begins with word `stop`, of that word alone when it is too long."""
-    ids: frozenset[int] = frozenset()
+    """The ids of the sentence that begins with word `stop`, of that word alone when it is too long or cut."""
+    ids = words[stop].ids
+    if not words[stop - 1].is_last:
+        return ids
     for place in range(stop, len(words)):
         ids |= words[place].ids
         if len(ids) > room:

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from typing import Any
 
 from planner.decision import Question
-from planner.reads import Found, Item
+from planner.plan import Plan
+from planner.reads import Found, Item, Read, Result, Rows
+from planner.span_parts import decoded
 from planner.spans.boundaries import boundaries
 from planner.spans.decoder import Blank, Lexicon, Walker
 from planner.spans.items import decode_list, decode_span
 from planner.spans.search_text import make_search_text
-from planner.spans.windows import Window, lexicon_of, make_windows
+from planner.spans.windows import Window, closers, lexicon_of, make_windows, newlines
 from planner.vocabulary import Vocabulary
+from tests.planner.support import Engine, first_label
 
 NOISE = 0.02
+
+
+@cache
+def words(vocabulary: Vocabulary, count: int) -> list[str]:
+    """Different words that are one token each behind a space: few of them fill a window."""
+    texts = (vocabulary.tokenizer.token_bytes(id) for id in range(2_000, vocabulary.size))
+    return [text[1:].decode() for text in texts if re.fullmatch(rb" [a-z]{5,}", text)][:count]
 
 
 def span(id: str = "s", instructions: str = "Which?", **more: Any) -> Question:
@@ -145,3 +156,44 @@ def places(found: Found | Sequence[Item]) -> list[tuple[int, int]]:
     """The offsets of items."""
     items = found.items if isinstance(found, Found) else found
     return [(item.start, item.end) for item in items]
+
+
+def rows_of(read: Read, ids: Sequence[int], vocabulary: Vocabulary, noise: float = NOISE) -> Rows:
+    """What an engine sends when the model writes these ids, also such as nobody asked for."""
+    lexicon = Lexicon(dict.fromkeys(read.ids, b"x"), closers(vocabulary), newlines(vocabulary))
+    blank = blank_of_ids(lexicon, ids, len(read.canvas.free), seed=read.seed, noise=noise)
+    return Rows(
+        logprobs=tuple(tuple(row[id] for id in read.ids) for row in blank.rows),
+        top=tuple(max(row, key=row.__getitem__) for row in blank.rows),
+        peaks=tuple(blank.peaks),
+        engine="e",
+        ms=2.5,
+        prompt_tokens=len(read.head) + len(read.tail),
+    )
+
+
+def writing(plan: Plan, say: Callable[[Read], str], noise: float = NOISE) -> Engine:
+    """An engine whose model writes what `say` tells, or "none" where a window cannot spell that.
+
+    Labels and choices get their first alternative.
+    """
+
+    def answer(read: Read) -> Result:
+        if read.kind in ("label", "choose"):
+            return first_label(read)
+        window = Reader(plan.vocabulary, plan.decision.source, plan.windows[int(read.id.split("/")[2])])
+        said = say(read)
+        lines = [
+            spelling(plan.vocabulary, window.lexicon(by_line=True), line) is None for line in said.split("\n")
+        ]
+        return decoded(
+            plan, read, rows_of(read, window.ids("none" if any(lines) else said), plan.vocabulary, noise)
+        )
+
+    return answer
+
+
+def found(*items: Item, confidence: float | None = None) -> Found:
+    """A read that came to these items; of none, with this confidence."""
+    sure = min(item.confidence for item in items) if confidence is None else confidence
+    return Found(items, sure, tokens=3, engine="e", prompt_tokens=10)
