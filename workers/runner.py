@@ -60,7 +60,7 @@ class Runner:
         async with self._answerable(id):
             snapshot = await self._store.load(id)
             if snapshot is not None and snapshot.number == number:
-                await self._advance(snapshot, {}, queued_ms=None)
+                await self._advance(snapshot, {})
 
     async def renew(self) -> None:
         """Renew the leases of what runs here. Raises StoreError."""
@@ -71,10 +71,9 @@ class Runner:
             snapshot = await self._store.claim(id, number)
             if snapshot is None:
                 return
-            queued_ms = 1000 * (time() - snapshot.created)
             reads = [read for read in snapshot.wave.reads if read.id not in snapshot.results]
             results = await self._read_all(snapshot, reads)
-            await self._advance(snapshot, results, queued_ms)
+            await self._advance(snapshot, results)
 
     @asynccontextmanager
     async def _answerable(self, id: str) -> AsyncIterator[None]:
@@ -109,9 +108,7 @@ class Runner:
     def _decoded(self, snapshot: Snapshot, read: Read, rows: Rows) -> Result:
         return decoded(self._plans.plan(snapshot.id, snapshot.decision), read, rows)
 
-    async def _advance(
-        self, snapshot: Snapshot, results: Mapping[str, Result], queued_ms: float | None
-    ) -> None:
+    async def _advance(self, snapshot: Snapshot, results: Mapping[str, Result]) -> None:
         outcome = await self._plan_on(snapshot, {**snapshot.results, **results})
         if isinstance(outcome, Wave):
             if await self._store.advance(snapshot.id, snapshot.number, outcome, results):
@@ -120,7 +117,7 @@ class Runner:
             log.warning("decision failed", decision=snapshot.id, code=outcome.code, reason=outcome.message)
             await self._store.finish(snapshot.id, failed(outcome))
         else:
-            timing = Timing(queued_ms=queued_ms, total_ms=1000 * (time() - snapshot.created))
+            timing = Timing(snapshot.queued_ms, total_ms=1000 * (time() - snapshot.created))
             body = DIALECTS[snapshot.decision.door].render(snapshot.decision, outcome, timing)
             await self._store.finish(snapshot.id, Outcome("succeeded", orjson.dumps(body)))
 

@@ -21,6 +21,7 @@ if status ~= 'open' then return false end
 local until_ = redis.call('ZSCORE', KEYS[2], ARGV[1])
 if holder and until_ and tonumber(until_) > tonumber(ARGV[2]) then return false end
 redis.call('HSET', KEYS[1], 'holder', ARGV[4])
+redis.call('HSETNX', KEYS[1], 'started', ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
 return redis.call('HMGET', KEYS[1], unpack(ARGV, 5))
 """

@@ -5,7 +5,7 @@ One hash per decision, one key, one expiry:
     decision    what was asked (planner.Decision)           status    open | succeeded | failed
     wave        number of the current wave                  body      the outcome, once there is one
     wave:N      the reads of wave N                         channel   where the one who waits listens
-    result:ID   the result of read ID                       created, deadline   seconds since 1970
+    result:ID   the result of read ID                       created, started, deadline   seconds since 1970
     holder      who runs the current wave                   mover     who made it current
 
 One sorted set of leases: a decision that is open is in it, with the time by which someone must have
@@ -40,7 +40,7 @@ PUT_CHUNK = 1000
 
 PIPELINE_LIMIT = 256
 
-_FIRST_WAVE_FIELDS = ("decision", "wave", "status", "created", "deadline", "wave:0")
+_FIRST_WAVE_FIELDS = ("decision", "wave", "status", "created", "started", "deadline", "wave:0")
 
 Command = tuple[Any, ...]
 
@@ -67,8 +67,8 @@ def connect(settings: Settings) -> Redis:
 class Snapshot:
     """An open decision as a worker finds it: its current wave, and the results so far.
 
-    `created` and `deadline` are in seconds since 1970, `size` is that of the question and the wave in
-    bytes.
+    `created`, `started` and `deadline` are in seconds since 1970, `size` is that of the decision and its
+    wave in bytes.
     """
 
     id: str
@@ -77,8 +77,14 @@ class Snapshot:
     wave: Wave
     results: Mapping[str, Result]
     created: float
+    started: float | None
     deadline: float
     size: int
+
+    @property
+    def queued_ms(self) -> float | None:
+        """Milliseconds until a worker claimed the decision; None when its first wave was a chord."""
+        return None if self.started is None else 1000 * (self.started - self.created)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +284,7 @@ def _snapshot(id: str, fields: Mapping[bytes, bytes]) -> Snapshot | None:
         wave=Wave.from_bytes(fields[b"wave:%d" % number]),
         results=results,
         created=float(fields[b"created"]),
+        started=float(started) if (started := fields.get(b"started")) else None,
         deadline=float(fields[b"deadline"]),
         size=len(fields[b"decision"]) + len(fields[b"wave:%d" % number]),
     )

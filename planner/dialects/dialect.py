@@ -12,9 +12,9 @@ from planner.decision import Decision
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What a clock saw of a decision, in milliseconds: waiting for its last worker, and in all.
+    """What a clock saw of a decision, in milliseconds: waiting for its first worker, and in all.
 
-    `queued_ms` is None for a decision of several shards, which waited for several.
+    `queued_ms` is None for a decision whose first wave was shared among several.
     """
 
     queued_ms: float | None
