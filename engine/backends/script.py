@@ -31,7 +31,7 @@ from engine.script.showing import Question, Shown, read_prompt
 from engine.work import CanvasRead, Generation, Piece, Prompt, Row, held_rows, runs_of
 
 _CONTEXT = 262_144  # a script has no limit of its own: this is DiffusionGemma's
-_REMEMBERED = 4096  # prompts and canvases
+_REMEMBERED = 256  # prompts and canvases: a long prompt is a megabyte, a blank's rows a third of one
 _HIDDEN = -1  # stands for noise in a canvas's key
 _DEFAULT_TEXT = "The script has no text for this prompt."
 _WORDS = re.compile(r"\s*\S+|\s+$")
