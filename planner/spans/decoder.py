@@ -200,6 +200,9 @@ class Walker:
         return _Search(self, blank, least_start, under).run(first)
 
 
+_NO_OTHERS: Iterator[_Way] = iter(())
+
+
 @dataclass(frozen=True)
 class _Search:
     """One search for the best walk: the ways still to follow, cheapest first."""
@@ -213,10 +216,10 @@ class _Search:
 
     def run(self, first: int) -> Walk | None:
         seen: set[tuple[int, int, int]] = set()
-        self._add(iter([_Way(0.0, first, MOST_SKIPS)]))
+        self._add(_Way(0.0, first, MOST_SKIPS))
         while self.queue and self.walker.patience:
             _, _, ended, _, _, way, others = heappop(self.queue)
-            self._add(others)
+            self._add(next(others, None), others)
             if ended:
                 return Walk(way.start, way.end, way.cost, _unlinked(way.steps), way.position)
             key = (way.position, way.end, way.skips)
@@ -226,45 +229,43 @@ class _Search:
                 self._follow(way)
         return None
 
-    def _add(self, ways: Iterator[_Way], *, ended: bool = False) -> None:
-        """Queue the first of some ways that cost the same and lie in text order; the others wait for it."""
-        way = next(ways, None)
+    def _add(self, way: _Way | None, others: Iterator[_Way] = _NO_OTHERS, *, ended: bool = False) -> None:
+        """Queue a way; `others` cost the same, lie behind it in text order, and wait for it."""
         if way is None:
             return
-        due = way.cost + (0.0 if ended else self.blank.ahead[way.position][way.skips])
+        due = way.cost if ended else way.cost + self.blank.ahead[way.position][way.skips]
         if due < self.under:
             # Of what costs the same, the earliest start comes first, and there the longest end.
-            heappush(self.queue, (due, way.start, ended, -way.end, next(self.order), way, ways))
+            heappush(self.queue, (due, way.start, ended, -way.end, next(self.order), way, others))
 
     def _follow(self, way: _Way) -> None:
         """Queue every way that goes one position further, and the end of this one."""
-        blank, position = self.blank, way.position
-        if way.end >= 0 and self.walker.text.may_end[way.end]:
-            self._add(iter([way._replace(cost=way.cost + blank.end_cost(position))]), ended=True)
+        cost, position, skips, start, end, steps = way
+        blank, further = self.blank, position + 1
+        if end >= 0 and self.walker.text.may_end[end]:
+            self._add(way._replace(cost=cost + blank.end_cost(position)), ended=True)
         if position == len(blank.rows):
             return
-        further = way._replace(position=position + 1)
-        if way.skips:
-            self._add(iter([further._replace(cost=way.cost + SKIP_COST, skips=way.skips - 1)]))
-        if way.end >= 0:
-            for id, size in self.walker.here[way.end]:
-                cost = way.cost + blank.cost(position, id)
-                steps = (position, id, way.steps)
-                self._add(iter([further._replace(cost=cost, end=way.end + size, steps=steps)]))
+        if skips:
+            self._add(_Way(cost + SKIP_COST, further, skips - 1, start, end, steps))
+        if end >= 0:
+            for id, size in self.walker.here[end]:
+                spent = cost + blank.cost(position, id)
+                self._add(_Way(spent, further, skips, start, end + size, (position, id, steps)))
             return
         for id in self.walker.starts:
-            self._add(self._started(further, id))
+            ways = self._started(_Way(cost + blank.cost(position, id), further, skips), id)
+            self._add(next(ways, None), ways)
         for id in self.walker.spaces:
-            self._add(iter([further._replace(cost=way.cost + blank.cost(position, id))]))
+            self._add(_Way(cost + blank.cost(position, id), further, skips))
 
-    def _started(self, further: _Way, id: int) -> Iterator[_Way]:
+    def _started(self, way: _Way, id: int) -> Iterator[_Way]:
         """The ways that begin with a token, in text order."""
-        position = further.position - 1
-        cost = further.cost + self.blank.cost(position, id)
         places, size = self.walker.starts[id]
+        steps = (way.position - 1, id, None)
         for number in range(bisect_left(places, self.least_start), len(places)):
             start = places[number]
-            yield _Way(cost, further.position, further.skips, start, start + size, (position, id, None))
+            yield _Way(way.cost, way.position, way.skips, start, start + size, steps)
 
 
 def _unlinked(steps: _Steps | None) -> tuple[tuple[int, int], ...]:

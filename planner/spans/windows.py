@@ -217,17 +217,19 @@ def _units(word: str) -> list[str]:
 
 
 def _spellings(words: set[str], vocabulary: Vocabulary) -> dict[str, frozenset[int]]:
-    """Per distinct word every id that it, or a span that starts or ends inside it, can be spelled with.
-
-    The word and each unit of it, with and without a space before it: the model writes " A" where the
-    text has "#A", and ")" where it has ").". No span begins with closing punctuation, so that takes no
-    space.
-    """
-    spellings = {
-        word: (word, f" {word}", *units, *(f" {unit}" for unit in units if _BEGINS.match(unit)))
-        for word in words
-        for units in [_units(word)]
-    }
-    texts = sorted({text for spelling in spellings.values() for text in spelling})
+    """Per distinct word every id that it, or a span that starts or ends inside it, can be spelled with."""
+    variants = {word: _variants(word) for word in words}
+    texts = sorted({text for several in variants.values() for text in several})
     ids = dict(zip(texts, vocabulary.tokenizer.encode_many(texts), strict=True))
-    return {word: frozenset(id for text in texts for id in ids[text]) for word, texts in spellings.items()}
+    return {word: frozenset(id for text in several for id in ids[text]) for word, several in variants.items()}
+
+
+def _variants(word: str) -> tuple[str, ...]:
+    """A word and the units of it, with and without a space before them.
+
+    The model writes " A" where the text has "#A", and ")" where it has ").". Closing punctuation begins
+    no span: inside a word it takes no space.
+    """
+    first, *others = _units(word)
+    spaced = (unit for unit in others if _BEGINS.match(unit))
+    return (word, first, *others, *(f" {text}" for text in (word, first, *spaced)))
