@@ -169,12 +169,12 @@ class SpanPart:
         return self._read(want, tail, canvas, slot.label_ids, options.steps)
 
     def _choice(self, candidates: Sequence[Item]) -> Question:
+        """The candidates as a choice's options, each on a line of its own whatever white space it has."""
         source = self.plan.decision.source
+        around = (source[max(0, item.start - CONTEXT) : item.end + CONTEXT] for item in candidates)
         alternatives = tuple(
-            Alternative(
-                self._text(item), f"in: {source[max(0, item.start - CONTEXT) : item.end + CONTEXT].strip()}"
-            )
-            for item in candidates
+            Alternative(_on_one_line(self._text(item)), f"in: {_on_one_line(context)}")
+            for item, context in zip(candidates, around, strict=True)
         )
         return Question(self.question.id, "choice", self.question.instructions, alternatives)
 
@@ -255,3 +255,7 @@ class SpanPart:
     @property
     def _choose_id(self) -> str:
         return f"0/s{self.number}/choose/0/0"
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
