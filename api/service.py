@@ -12,6 +12,7 @@ import structlog
 from api.settings import ApiSettings
 from api.waiting import Waiting
 from planner.decision import Decision
+from planner.errors import Invalid
 from planner.plan import make_plan
 from planner.reads import Wave
 from planner.vocabulary import Vocabulary
@@ -74,7 +75,7 @@ class Service:
         try:
             async with asyncio.timeout(wait_s):
                 await self._check_model(decision.model)
-                wave = await off_loop_if_long(size, lambda: first_wave(make_plan(decision, self._vocabulary)))
+                wave = await off_loop_if_long(decision, size, lambda: self._first_wave(decision))
                 await self._store.save(id, decision, wave, self._waiting.channel)
                 accepted = True
                 await self._publish(id, wave)
@@ -82,11 +83,24 @@ class Service:
         except TimeoutError as error:
             if accepted:
                 return Accepted(id, None)
-            raise Unavailable(f"the store did not answer within {wait_s:g} s") from error
+            raise Unavailable(f"the decision could not be planned and stored within {wait_s:g} s") from error
         except StoreError as error:
             raise Unavailable(str(error)) from error
         finally:
             self._waiting.forget(id)
+
+    def _first_wave(self, decision: Decision) -> Wave:
+        """The first reads. Raises Invalid when they are more than the server takes."""
+        wave = first_wave(make_plan(decision, self._vocabulary))
+        most = self.settings.most_reads
+        if len(wave.reads) > most:
+            raise Invalid(
+                ("questions",),
+                f"the decision takes {len(wave.reads)} reads at once; the server takes {most} "
+                "(CANVASS_MOST_READS): ask fewer questions, or about a shorter text",
+                kind="too_many_reads",
+            )
+        return wave
 
     async def _publish(self, id: str, wave: Wave) -> None:
         """Publish the first wave. A queue that is away is no failure: the watchdog publishes it later."""

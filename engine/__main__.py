@@ -85,7 +85,9 @@ async def serve(options: Options) -> None:
     runner = web.AppRunner(build_app(engine), access_log=None, handler_cancellation=True,
                            shutdown_timeout=_SHUTDOWN_SECONDS)  # fmt: skip
     await runner.setup()
-    site = web.TCPSite(runner, options.host, options.port)
+    # As many waiting connections as uvicorn takes, which serves vLLM: with aiohttp's 128, a burst of new
+    # connections overflows the queue, and those that the kernel dropped are reset when they send.
+    site = web.TCPSite(runner, options.host, options.port, backlog=2048)
     await site.start()
     port = runner.addresses[0][1]
     what = f"{options.backend} backend, model {engine.dialect.model}, canvas {options.canvas}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
+
+from planner.once import once
 
 QuestionType = Literal["noul", "choice", "score", "span", "spans"]
 ChunkPrompt = Literal["own", "shared"]
@@ -102,19 +103,19 @@ class Decision:
     door: str = "systemone"
     extended: bool = False
 
-    @cached_property
+    @once
     def text(self) -> str:
         """The state as the model reads it."""
         return as_text(self.state)
 
-    @cached_property
+    @once
     def source(self) -> str:
         """The text that span offsets index: a string state, the `text` of an object, else its JSON."""
         if isinstance(self.state, dict) and isinstance(self.state.get("text"), str):
             return str(self.state["text"])
         return self.text
 
-    @cached_property
+    @once
     def by_id(self) -> dict[str, Question]:
         """The questions under their ids."""
         return {question.id: question for question in self.questions}

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from planner.answers import Reading, entropy, fold
 from planner.canvas import Canvas, make_canvas
 from planner.decision import Question
 from planner.formats import ISOLATED, Distribution, Template, distribution, labels_of
+from planner.once import once
 from planner.plan import Chunk, Plan, format_of, template_of
 from planner.prompts import isolated_tail, joint_head
 from planner.reads import Ids, Read, Result, Rows, Wanted, id_sets
@@ -35,7 +36,7 @@ class Part:
     group: int
     settled: Mapping[str, int]
 
-    @cached_property
+    @once
     def earlier(self) -> list[tuple[Question, int]]:
         """The settled questions that the prompt carries on from, with their answers.
 
@@ -45,7 +46,7 @@ class Part:
         ids = known if self.chunk.joint else self.chunk.questions[0].needs
         return [(known[id], self.settled[id]) for id in ids if id in self.settled]
 
-    @cached_property
+    @once
     def template(self) -> Template:
         """The answer text; a joint one counts on from the earlier answers."""
         return template_of(self.plan, self.chunk, len(self.earlier) if self.chunk.joint else 0)
@@ -60,7 +61,7 @@ class Part:
         """The label ids of all slots, cut into what one request may ask for."""
         return _layout(self.plan.vocabulary, self.template)[1]
 
-    @cached_property
+    @once
     def prompt(self) -> tuple[Ids, Ids]:
         """The prompt's shared head and own tail."""
         return self._joint_prompt() if self.chunk.joint else self._isolated_prompt()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 from planner.canvas import AROUND, width_for
@@ -25,6 +24,7 @@ from planner.formats import (
     labels_of,
     make_template,
 )
+from planner.once import once
 from planner.prompts import isolated_head
 from planner.reads import Ids
 from planner.spans.blanks import blank_of
@@ -46,18 +46,18 @@ class Plan:
     stages: tuple[tuple[Question, ...], ...]
     spans: tuple[Question, ...]
 
-    @cached_property
+    @once
     def isolated_head(self) -> Ids:
         """Prompt ids that every isolated read of this decision begins with."""
         text = isolated_head(self.decision.text, self.decision.options.instructions)
         return (*self.vocabulary.chat_open, *self.vocabulary.tokenizer.encode(text))
 
-    @cached_property
+    @once
     def windows(self) -> tuple[Window, ...]:
         """The windows of the source text, the same for every span question."""
         return make_windows(self.decision.source, self.vocabulary)
 
-    @cached_property
+    @once
     def one_line_ids(self) -> bool:
         """Whether every id can stand on a line: a joint prompt and its prefill may show any of them."""
         return all(id.isprintable() for id in self.decision.by_id)
@@ -84,7 +84,7 @@ def make_plan(decision: Decision, vocabulary: Vocabulary) -> Plan:
         stages=tuple(labels for stage in asked if (labels := tuple(q for q in stage if not q.is_span))),
         spans=tuple(question for stage in asked for question in stage if question.is_span),
     )
-    if plan.spans and not decision.source.strip():
+    if plan.spans and not (decision.state and decision.source.strip()):
         raise Invalid(("state",), "span questions need a state with text in it", given=decision.state)
     for question in plan.spans:
         blank_of(question, vocabulary)

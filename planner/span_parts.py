@@ -10,12 +10,12 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from planner.answers import SpanReading
 from planner.canvas import Canvas, make_canvas
 from planner.decision import Alternative, Question
 from planner.formats import ISOLATED, distribution, isolated_template, labels_of
+from planner.once import once
 from planner.plan import Plan
 from planner.prompts import isolated_tail, span_tail
 from planner.reads import Found, Ids, Item, Read, ReadKind, Result, Rows, Wanted
@@ -121,12 +121,12 @@ class SpanPart:
     def _kind(self) -> ReadKind:
         return "span" if self.question.type == "span" else "list"
 
-    @cached_property
+    @once
     def _tail(self) -> Ids:
         text = span_tail(self.question)
         return (*encode_recurring(self.plan.vocabulary, text), *self.plan.vocabulary.chat_close)
 
-    @cached_property
+    @once
     def _canvas(self) -> Canvas:
         return blank_of(self.question, self.plan.vocabulary)
 

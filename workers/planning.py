@@ -24,12 +24,18 @@ CHARACTERS_KEPT = 8_000_000
 T = TypeVar("T")
 
 
-async def off_loop_if_long(size: int, work: Callable[[], T]) -> T:
-    """The result of some planning; `size` is that of its decision in bytes.
+async def off_loop_if_long(decision: Decision, size: int, work: Callable[[], T]) -> T:
+    """The result of some planning; `size` is that of the decision in bytes.
 
-    A short decision plans in less time than handing it to a thread takes.
+    A short decision of labels plans in less time than handing it to a thread takes. Span questions cut
+    their text into windows, which takes longer.
     """
-    return work() if size < LONG_BYTES else await asyncio.to_thread(work)
+    short = size < LONG_BYTES and not _has_spans(decision)
+    return work() if short else await asyncio.to_thread(work)
+
+
+def _has_spans(decision: Decision) -> bool:
+    return any(question.is_span for question in decision.questions)
 
 
 class PlanCache:
@@ -42,7 +48,7 @@ class PlanCache:
 
     def plan(self, id: str, decision: Decision) -> Plan:
         """The plan of a decision by its id. Raises Invalid as `make_plan` does."""
-        if len(decision.text) < WORTH_KEEPING:
+        if len(decision.text) < WORTH_KEEPING and not _has_spans(decision):
             return make_plan(decision, self._vocabulary)
         with self._lock:
             plan = self._plans.pop(id, None)

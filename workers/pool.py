@@ -28,6 +28,9 @@ PROBE_TIMEOUT_S = 5.0
 TRIES = 2
 """Times that one read may fail on one engine before the engine is no longer asked for it."""
 
+PATIENCE_STEP_S = 0.4
+"""Seconds between looks for an engine while none can take a read."""
+
 BUSY_BACKOFF_S = 0.05
 BUSY_BACKOFF_MAX_S = 1.0
 
@@ -38,15 +41,19 @@ log = structlog.get_logger()
 class Engine:
     """One engine as this worker knows it.
 
-    `least_width` is the narrowest canvas it takes, in tokens; `reason` why it is out.
+    `room` bounds the reads at it, and `in_flight` counts them with those that wait for room.
+    `least_width` is the narrowest canvas it takes, in tokens; `reason` why it is out; `last_read` when it
+    last gave a read (seconds since 1970).
     """
 
     url: str
+    room: asyncio.Semaphore
     joined: bool = False
     reason: str = "not yet probed"
     model: ServedModel = field(default_factory=lambda: ServedModel(""))
     least_width: int = WIDTH_STEP
     in_flight: int = 0
+    last_read: float = 0.0
 
     def view(self) -> dict[str, Any]:
         """The engine for `GET /v1/engines` and for the other processes."""
@@ -75,15 +82,16 @@ class Pool:
         vocabulary: Vocabulary,
         policy: Policy,
         *,
+        engine_in_flight: int,
         read_timeout_s: float,
-        probe_interval_s: float,
+        patience_s: float,
     ) -> None:
-        self.engines = [Engine(url) for url in urls]
+        self.engines = [Engine(url, asyncio.Semaphore(engine_in_flight)) for url in urls]
         self._client = client
         self._vocabulary = vocabulary
         self._policy = policy
         self._read_timeout_s = read_timeout_s
-        self._probe_interval_s = probe_interval_s
+        self._patience_s = patience_s
         self._probing: dict[str, asyncio.Task[None]] = {}
         self._last_health = 0.0
         self.changed = asyncio.Event()
@@ -96,13 +104,18 @@ class Pool:
         """
         failures: dict[str, list[str]] = {}
         full: set[str] = set()
+        patient_until = time() + self._patience_s
         backoff, attempts = BUSY_BACKOFF_S, 0
         while (left := deadline - time()) > 0:
             joined = await self._joined(model)
             able = [engine for engine in joined if len(failures.get(engine.url, ())) < TRIES]
             candidates = [engine for engine in able if engine.url not in full]
             if not able:
-                return Failure("no_engine", f"no engine can take the read: {self._reasons(failures)}")
+                if time() >= patient_until:
+                    return Failure("no_engine", f"no engine can take the read: {self._reasons(failures)}")
+                failures = {}
+                await asyncio.sleep(min(left, PATIENCE_STEP_S * random.uniform(0.5, 1)))
+                continue
             if not candidates:
                 await asyncio.sleep(min(left, backoff * random.uniform(0.5, 1)))
                 backoff, full = min(2 * backoff, BUSY_BACKOFF_MAX_S), set()
@@ -143,15 +156,17 @@ class Pool:
     async def _read_on(self, engine: Engine, read: Read, timeout_s: float, attempts: int) -> Rows:
         engine.in_flight += 1
         try:
-            rows = await self._client.read(
-                engine.url,
-                read,
-                model=engine.model.name,
-                least_width=engine.least_width,
-                timeout_s=timeout_s,
-            )
+            async with engine.room:
+                rows = await self._client.read(
+                    engine.url,
+                    read,
+                    model=engine.model.name,
+                    least_width=engine.least_width,
+                    timeout_s=timeout_s,
+                )
         finally:
             engine.in_flight -= 1
+        engine.last_read = time()
         return replace(rows, attempts=attempts, model=engine.model.name)
 
     async def _joined(self, model: str) -> list[Engine]:
@@ -177,10 +192,14 @@ class Pool:
         engine.joined, engine.reason = False, str(error)
 
     async def _check(self, engine: Engine) -> None:
+        """Ask an engine for its health. One that gave a read lately is well, however slow to say so."""
+        if time() - engine.last_read < HEALTH_EVERY_S:
+            return
         try:
             await self._client.healthy(engine.url, PROBE_TIMEOUT_S)
         except EngineError as error:
-            self._put_out(engine, error)
+            if time() - engine.last_read >= PROBE_TIMEOUT_S:
+                self._put_out(engine, error)
 
     async def _probe(self, engine: Engine) -> None:
         """Try to bring an engine in. Callers that come while a probe is under way share it."""

@@ -22,7 +22,11 @@ from planner.waves import next_wave
 from workers.dispatch import Dispatcher, PublishError, Ready, shard_of
 from workers.planning import PlanCache, off_loop_if_long
 from workers.pool import Pool
+from workers.settings import Settings
 from workers.store import Outcome, Snapshot, Store, StoreError, failed
+
+PIECE = 256
+"""Reads of a shard whose results are kept together."""
 
 log = structlog.get_logger()
 
@@ -31,28 +35,49 @@ class Runner:
     """Runs waves on the worker's event loop: reads, keeps their results, and advances the plan."""
 
     def __init__(
-        self, store: Store, pool: Pool, dispatcher: Dispatcher, vocabulary: Vocabulary, most_in_flight: int
+        self,
+        store: Store,
+        pool: Pool,
+        dispatcher: Dispatcher,
+        vocabulary: Vocabulary,
+        settings: Settings,
     ) -> None:
         self._store = store
         self._pool = pool
         self._dispatcher = dispatcher
         self._plans = PlanCache(vocabulary)
         self._running: Counter[str] = Counter()
-        self._room = asyncio.Semaphore(most_in_flight)
+        self._shards: dict[tuple[str, int, int], asyncio.Future[int]] = {}
+        self._settings = settings
+        self._room = asyncio.Semaphore(settings.reads_in_flight)
 
     async def run(self, batch: Sequence[Ready]) -> None:
         """Run the waves of a message side by side. One decision's fault is not its neighbours'."""
         await asyncio.gather(*(self._run_one(id, number) for id, number in batch))
 
     async def shard(self, id: str, number: int, shard: int, shards: int) -> int:
-        """Run one shard of a wave and keep its results; how many reads it held."""
+        """Run one shard of a wave and keep its results; how many reads it held.
+
+        A shard that is delivered again while it runs here waits for the one that runs. Results are kept
+        piece by piece, so that a shard that starts again elsewhere goes on where this one got to.
+        """
+        key = (id, number, shard)
+        if key not in self._shards:
+            self._shards[key] = asyncio.ensure_future(self._run_shard(id, number, shard, shards))
+            self._shards[key].add_done_callback(lambda _: self._shards.pop(key))
+        return await asyncio.shield(self._shards[key])
+
+    async def _run_shard(self, id: str, number: int, shard: int, shards: int) -> int:
         reads: list[Read] = []
         async with self._answerable(id):
             snapshot = await self._store.load(id)
             if snapshot is not None and snapshot.number == number:
                 mine = shard_of(snapshot.wave.reads, shard, shards)
                 reads = [read for read in mine if read.id not in snapshot.results]
-                await self._store.put_results(id, await self._read_all(snapshot, reads))
+                for start in range(0, len(reads), PIECE):
+                    piece = reads[start : start + PIECE]
+                    if not await self._store.put_results(id, await self._read_all(snapshot, piece)):
+                        break
         return len(reads)
 
     async def advance(self, id: str, number: int) -> None:
@@ -95,11 +120,13 @@ class Runner:
                 del self._running[id]
 
     async def _read_all(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
-        found = await asyncio.gather(*(self._read(snapshot, read) for read in reads))
+        """The results of some reads, as many at a time as one decision may have under way here."""
+        share = asyncio.Semaphore(self._settings.decision_reads_in_flight)
+        found = await asyncio.gather(*(self._read(snapshot, read, share) for read in reads))
         return {read.id: result for read, result in zip(reads, found, strict=True)}
 
-    async def _read(self, snapshot: Snapshot, read: Read) -> Result:
-        async with self._room:
+    async def _read(self, snapshot: Snapshot, read: Read, share: asyncio.Semaphore) -> Result:
+        async with share, self._room:
             result = await self._pool.read(read, snapshot.decision.model, snapshot.deadline)
         if isinstance(result, Rows) and read.kind in ("span", "list"):
             return await asyncio.to_thread(self._decoded, snapshot, read, result)
@@ -128,4 +155,4 @@ class Runner:
             except Invalid as error:
                 return Failure(error.kind, error.message)
 
-        return await off_loop_if_long(snapshot.size, plan_on)
+        return await off_loop_if_long(snapshot.decision, snapshot.size, plan_on)

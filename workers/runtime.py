@@ -29,6 +29,10 @@ from workers.watchdog import LOOK_EVERY_S, Watchdog
 
 T = TypeVar("T")
 
+KEEPALIVE_S = 4.0
+"""Seconds that an idle connection to an engine is kept: uvicorn, which serves vLLM, closes its end after
+5, and a request that meets the closing is lost."""
+
 
 class EventLoopThread:
     """An event loop in a thread of its own, for Celery's pool threads to hand coroutines to."""
@@ -73,7 +77,7 @@ class Runtime:
 
         async def build() -> Runtime:
             session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S),
                 timeout=aiohttp.ClientTimeout(total=settings.read_timeout_s),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=False,
@@ -85,11 +89,12 @@ class Runtime:
                 VllmClient(session, vocabulary.pad),
                 vocabulary,
                 least_loaded,
+                engine_in_flight=settings.engine_in_flight,
                 read_timeout_s=settings.read_timeout_s,
-                probe_interval_s=settings.probe_interval_s,
+                patience_s=settings.pool_patience_s,
             )
             dispatcher = Dispatcher(app, settings)
-            runner = Runner(store, pool, dispatcher, vocabulary, settings.reads_in_flight)
+            runner = Runner(store, pool, dispatcher, vocabulary, settings)
             presence = Presence(store, f"{socket.gethostname()}-{os.getpid()}", pool)
             watchdog = Watchdog(store, dispatcher)
             background = [

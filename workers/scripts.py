@@ -19,16 +19,17 @@ CLAIM = """
 local status, holder = unpack(redis.call('HMGET', KEYS[1], 'status', 'holder'))
 if status ~= 'open' then return false end
 local until_ = redis.call('ZSCORE', KEYS[2], ARGV[1])
-if holder and until_ and tonumber(until_) > tonumber(ARGV[2]) then return false end
+if holder and holder ~= ARGV[4] and until_ and tonumber(until_) > tonumber(ARGV[2]) then return false end
 redis.call('HSET', KEYS[1], 'holder', ARGV[4])
-redis.call('HSETNX', KEYS[1], 'started', ARGV[2])
+if redis.call('HGET', KEYS[1], 'wave') == '0' then redis.call('HSETNX', KEYS[1], 'started', ARGV[2]) end
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
 return redis.call('HMGET', KEYS[1], unpack(ARGV, 5))
 """
 """Take an open decision that nobody is running, and read fields of it.
 
-ARGV: its id, the time now, when the new lease runs out, who takes it, then the names of the fields.
-Returns their values, or nil when it is over, gone, or run by another whose lease is live.
+ARGV: its id, the time now, when the new lease runs out, a token of the caller's, then the names of the
+fields. Returns their values (also when the same caller took it already and the reply was lost), or nil
+when it is over, gone, or run by another whose lease is live.
 """
 
 ADVANCE = """
@@ -80,12 +81,14 @@ A decision that is over or gone is left alone: a late result must not bring back
 Lua's stack bounds the pairs of one call (see store.PUT_CHUNK).
 """
 
-TAKE_OVERDUE = """
-local ids = redis.call('ZRANGE', KEYS[1], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[3])
-for _, id in ipairs(ids) do redis.call('ZADD', KEYS[1], ARGV[2], id) end
-return ids
+TAKE_OVER = """
+local until_ = redis.call('ZSCORE', KEYS[2], ARGV[1])
+if not until_ or tonumber(until_) > tonumber(ARGV[2]) then return 0 end
+redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
+redis.call('HDEL', KEYS[1], 'holder')
+return 1
 """
-"""The ids whose lease ran out, each for one caller.
+"""Take over a decision whose lease ran out, and free it of whoever held it.
 
-KEYS[1] is the sorted set of leases. ARGV: the time now, when the new leases run out, how many at most.
+ARGV: its id, the time now, when the new lease runs out. Returns 1 for the one caller that took it over.
 """

@@ -39,6 +39,16 @@ class Settings(BaseSettings):
     reads_in_flight: int = Field(
         512, ge=1, description="Most reads that one worker process has at the engines."
     )
+    engine_in_flight: int = Field(
+        128, ge=1, description="Most reads that one worker process has at one engine; more wait their turn."
+    )
+    decision_reads_in_flight: int = Field(
+        64, ge=1, description="Most reads of one decision's shard that a worker has under way at once."
+    )
+    most_reads: int = Field(50_000, ge=1, description="Most reads that a decision's first wave may take.")
+    pool_patience_s: float = Field(
+        2, ge=0, description="Seconds that a read waits for an engine to come in before it fails."
+    )
     read_timeout_s: float = Field(60, gt=0, description="Seconds that one read may take on an engine.")
     probe_interval_s: float = Field(0.5, gt=0, description="Seconds between looks at an engine that is out.")
     lease_s: float = Field(

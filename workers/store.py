@@ -193,15 +193,16 @@ class Store:
         (pairs,) = await self.run(("HGETALL", self._decision(id)))
         return _snapshot(id, pairs)
 
-    async def put_results(self, id: str, results: Mapping[str, Result]) -> None:
-        """Keep the results of one shard. A decision that is over is left alone."""
+    async def put_results(self, id: str, results: Mapping[str, Result]) -> bool:
+        """Keep some results of an open decision; False when it is over, and nothing more of it counts."""
         pairs = list(_result_pairs(results, prefix="result:"))
-        await self.run(
+        kept = await self.run(
             *(
                 ("EVAL", scripts.PUT_RESULTS, 1, self._decision(id), *pairs[start : start + 2 * PUT_CHUNK])
                 for start in range(0, len(pairs), 2 * PUT_CHUNK)
             )
         )
+        return all(kept)
 
     async def advance(self, id: str, number: int, wave: Wave, results: Mapping[str, Result]) -> bool:
         """Move a decision from wave `number` to the next; True for the one caller that moved it."""
@@ -247,16 +248,18 @@ class Store:
         if pairs:
             await self.run(("ZADD", self._leases, "XX", "GT", *pairs))
 
-    async def take_overdue(self, most: int) -> list[str]:
-        """Up to `most` decisions whose lease ran out. Each is given to one caller, who must see to it."""
-        now = time()
-        until = now + self._settings.queued_lease_s
-        (ids,) = await self.run(("EVAL", scripts.TAKE_OVERDUE, 1, self._leases, now, until, most))
+    async def overdue(self, most: int) -> list[str]:
+        """Up to `most` decisions whose lease ran out."""
+        query = ("ZRANGE", self._leases, "-inf", time(), "BYSCORE", "LIMIT", 0, most)
+        (ids,) = await self.run(query)
         return [id.decode() for id in ids]
 
-    async def release(self, id: str) -> None:
-        """Forget who ran a decision, so that another may claim it though a lease is live."""
-        await self.run(("HDEL", self._decision(id), "holder"))
+    async def take_over(self, id: str) -> bool:
+        """Take over a decision whose lease ran out; True for the one caller who must see to it."""
+        now = time()
+        until = now + self._settings.queued_lease_s
+        (taken,) = await self.run(("EVAL", scripts.TAKE_OVER, 2, *self._keys(id), id, now, until))
+        return bool(taken)
 
     async def drop_lease(self, id: str) -> None:
         """Forget the lease of a decision that is over or gone."""

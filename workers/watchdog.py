@@ -18,7 +18,7 @@ from workers.store import Store, failed
 
 LOOK_EVERY_S = 1.0
 MOST = 100
-"""Decisions taken over at one look, so that one worker does not take all of a large loss."""
+"""Decisions looked at at once, so that one worker does not take all of a large loss."""
 
 log = structlog.get_logger()
 
@@ -32,7 +32,9 @@ class Watchdog:
 
     async def look(self) -> None:
         """Take over what is overdue now. Raises StoreError or PublishError; the leases then run out again."""
-        for id in await self._store.take_overdue(MOST):
+        for id in await self._store.overdue(MOST):
+            if not await self._store.take_over(id):
+                continue
             snapshot = await self._store.load(id)
             if snapshot is None:
                 await self._store.drop_lease(id)
@@ -41,5 +43,4 @@ class Watchdog:
                 await self._store.finish(id, failed(Failure("expired", "the decision's deadline passed")))
             else:
                 log.warning("decision taken over", decision=id, wave=snapshot.number)
-                await self._store.release(id)
                 await self._dispatcher.publish_again(id, snapshot.number)

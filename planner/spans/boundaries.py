@@ -1,7 +1,8 @@
 """Boundaries: where in a text a span may start and end.
 
 A span never cuts a grapheme (an emoji with its joiners, a flag, a letter with its marks), nor a word.
-Scripts that write no spaces between words are bounded at every grapheme.
+Scripts that write no spaces between words are bounded at every grapheme, and so is Hangul, which writes
+particles onto words.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import regex
 
 _GRAPHEME = regex.compile(r"\X")
 _UNSPACED = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]", regex.V1
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]", regex.V1
 )
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]", regex.V1)
 

@@ -19,11 +19,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
 
+from planner.once import once
 from planner.spans.search_text import SearchText, folded, make_search_text, occurrences
 
 MOST_SKIPS = 2
@@ -51,12 +51,12 @@ class Lexicon:
     newlines: tuple[int, ...]
     by_line: bool = True
 
-    @cached_property
+    @once
     def enders(self) -> tuple[int, ...]:
         """Every id that ends a line: turn close, EOS, newline."""
         return (*self.closers, *self.newlines)
 
-    @cached_property
+    @once
     def spelling(self) -> dict[int, bytes]:
         """The ids that spell text, with white space folded."""
         ends = set(self.enders if self.by_line else self.closers)
@@ -82,7 +82,7 @@ class Blank:
         """The regret of ending before a position."""
         return self._least_cost(position, self.lexicon.enders) if position < len(self.rows) else 0.0
 
-    @cached_property
+    @once
     def ahead(self) -> list[list[float]]:
         """The least that a walk through any text still costs from a position on, by skips left."""
         spelling = list(self.lexicon.spelling)
@@ -97,6 +97,11 @@ class Blank:
                 ]
             )
         return found[::-1]
+
+    def first_pick(self, position: int) -> bytes:
+        """What the likeliest of the ids that spell text writes at a position."""
+        row, spelling = self.rows[position], self.lexicon.spelling
+        return spelling[max(row.keys() & spelling.keys(), key=row.__getitem__)]
 
     def mass(self, position: int) -> float:
         """The probability that the allowed ids hold at a position."""
@@ -159,7 +164,7 @@ class Walker:
     lexicon: Lexicon
     patience: int = MOST_WAYS
 
-    @cached_property
+    @once
     def here(self) -> list[list[tuple[int, int]]]:
         """Per byte offset the (id, length) of every token that stands there.
 
@@ -173,7 +178,7 @@ class Walker:
                     found[place + 1].append((id, len(data) - 1))
         return found
 
-    @cached_property
+    @once
     def starts(self) -> dict[int, tuple[list[int], int]]:
         """Per id the offsets at which a span may start with it, and its length without a leading space."""
         may = self.text.may_start
@@ -184,7 +189,7 @@ class Walker:
             if data
         }
 
-    @cached_property
+    @once
     def spaces(self) -> list[int]:
         """The ids that are nothing but a space: they may stand before the first token."""
         return [id for id, data in self.lexicon.spelling.items() if data == b" "]

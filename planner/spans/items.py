@@ -12,6 +12,9 @@ from planner.spans.trimming import trimmed
 SAME_LINE = 0.5
 """Nats by which a line may fit better before the last item than after it and still count as after."""
 
+MOST_WHEN_SKIPPED = 0.25
+"""Most confidence of a piece in or before which the model wrote something that is not in the text."""
+
 LEAST_EVIDENCE = 0.01
 """Confidence times coverage under which a line of a list is no item: its words are not in the text."""
 
@@ -22,7 +25,7 @@ def decode_span(text: str, walker: Walker, blank: Blank) -> Found:
     walk = walker.best(blank, under=_cost(none))
     if walk is None:
         return _nothing(blank, none)
-    item = _item(text, walker, blank, walk)
+    item = _item(text, walker, blank, walk, 0)
     return Found((item,), item.confidence, tokens=walk.stop)
 
 
@@ -38,7 +41,10 @@ def decode_list(text: str, walker: Walker, blank: Blank, most: int) -> Found:
     while position < len(blank.rows) and len(items) < most:
         none = _none(blank, position)
         walk = _line(walker, blank, position, walks, _cost(none))
-        if walk is not None and _evidence(item := _item(text, walker, blank, walk)) >= LEAST_EVIDENCE:
+        if (
+            walk is not None
+            and _evidence(item := _item(text, walker, blank, walk, position)) >= LEAST_EVIDENCE
+        ):
             stop = walk.stop
             if not any(walk.start < other.end and other.start < walk.end for other in walks):
                 items.append(item)
@@ -68,7 +74,7 @@ def _nothing(blank: Blank, none: Walk | None) -> Found:
     """The text has no answer: the model wrote "none", or nothing that can be walked."""
     if none is None:
         return Found((), 0.0, tokens=len(blank.rows))
-    return Found((), _confidence(blank, none), tokens=none.stop)
+    return Found((), _confidence(blank, none, 0), tokens=none.stop)
 
 
 def _line(walker: Walker, blank: Blank, position: int, walks: Sequence[Walk], under: float) -> Walk | None:
@@ -94,25 +100,37 @@ def _closes(blank: Blank, position: int) -> bool:
     return blank.share(position, blank.lexicon.closers) >= blank.share(position, blank.lexicon.newlines)
 
 
-def _item(text: str, walker: Walker, blank: Blank, walk: Walk) -> Item:
+def _item(text: str, walker: Walker, blank: Blank, walk: Walk, first: int) -> Item:
     origin = walker.text.origin
     start, end = trimmed(text, origin[walk.start], origin[walk.end])
-    return Item(start, end, _confidence(blank, walk), _coverage(blank, walk))
+    return Item(start, end, _confidence(blank, walk, first), _coverage(blank, walk))
 
 
 def _evidence(item: Item) -> float:
     return item.confidence * item.coverage
 
 
-def _confidence(blank: Blank, walk: Walk) -> float:
-    """The weakest share along a walk. Spellings of one piece with and without a space count together."""
+def _confidence(blank: Blank, walk: Walk, first: int) -> float:
+    """The weakest share along a walk from position `first` on, and little where positions were skipped.
+
+    Spellings of one piece with and without a space count together.
+    """
     shares = [
         blank.share(position, _spelled_alike(blank.lexicon, id) if place == 0 else (id,))
         for place, (position, id) in enumerate(walk.steps)
     ]
     if walk.stop < len(blank.rows):
         shares.append(blank.share(walk.stop, blank.lexicon.enders))
+    if _skips(blank, walk, first):
+        shares.append(MOST_WHEN_SKIPPED)
     return min(shares)
+
+
+def _skips(blank: Blank, walk: Walk, first: int) -> bool:
+    """Whether a walk left out a position that the model did not fill with mere white space."""
+    walked = {position for position, _ in walk.steps}
+    skipped = (position for position in range(first, walk.stop) if position not in walked)
+    return any(blank.first_pick(position) != b" " for position in skipped)
 
 
 def _coverage(blank: Blank, walk: Walk) -> float:

@@ -7,7 +7,7 @@ The policy, applied to `text[start:end]` until nothing changes:
   forms), but a full stop stays when it ends an abbreviation: single letters with full stops between
   (`U.S.`, `a.m.`), or a word of `ABBREVIATIONS` (`Inc.`);
 * a bracket or quote goes when its partner is not in the span: `(415)` stays whole, of `(dana@x.example`
-  the bracket goes;
+  the bracket goes; a quote behind a digit is a unit and stays (`6'2"`);
 * everything else stays: `$`, `%`, `#`, `-`.
 
 A span of nothing else is left as it is.
@@ -122,6 +122,11 @@ def _is_abbreviation(piece: str) -> bool:
 
 
 def _stands_alone(mark: str, rest: Sequence[str], partners: Mapping[str, str]) -> bool:
-    """Whether a bracket or quote at one end has no partner in the rest of its piece."""
+    """Whether a bracket or quote at one end has no partner in the rest of its piece.
+
+    A quote right behind a digit at the end is a unit: feet, inches, minutes, seconds.
+    """
+    if mark in "'\"" and partners is OPENERS and rest and rest[-1].isdigit():
+        return False
     partner = mark if mark in SAME_PAIRS else partners.get(mark)
     return partner is not None and partner not in rest
