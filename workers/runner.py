@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from time import time
+from weakref import WeakValueDictionary
 
 import orjson
 import structlog
@@ -48,6 +49,7 @@ class Runner:
         self._plans = PlanCache(vocabulary)
         self._running: Counter[str] = Counter()
         self._shards: dict[tuple[str, int, int], asyncio.Future[int]] = {}
+        self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._settings = settings
         self._room = asyncio.Semaphore(settings.reads_in_flight)
 
@@ -121,7 +123,8 @@ class Runner:
 
     async def _read_all(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
         """The results of some reads, as many at a time as one decision may have under way here."""
-        share = asyncio.Semaphore(self._settings.decision_reads_in_flight)
+        most = self._settings.decision_reads_in_flight
+        share = self._shares.setdefault(snapshot.id, asyncio.Semaphore(most))
         found = await asyncio.gather(*(self._read(snapshot, read, share) for read in reads))
         return {read.id: result for read, result in zip(reads, found, strict=True)}
 

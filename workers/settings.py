@@ -43,7 +43,7 @@ class Settings(BaseSettings):
         128, ge=1, description="Most reads that one worker process has at one engine; more wait their turn."
     )
     decision_reads_in_flight: int = Field(
-        64, ge=1, description="Most reads of one decision's shard that a worker has under way at once."
+        64, ge=1, description="Most reads of one decision that a worker process has under way at once."
     )
     most_reads: int = Field(50_000, ge=1, description="Most reads that a decision's first wave may take.")
     pool_patience_s: float = Field(

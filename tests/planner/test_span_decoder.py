@@ -50,98 +50,18 @@ def test_a_value_inside_a_word_is_not_an_occurrence(vocabulary: Vocabulary) -> N
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("Order #A-1042, please.", "#A-1042"),
-        ("Order #A-1042, please.", "A-1042"),
-        ("Write (dana@x.example), please.", "dana@x.example"),
-        ("Call (415) 555-0100.", "(415) 555-0100"),
-        ("It costs $99.50.", "$99.50"),
-        ("It costs $99.50.", "99.50"),
-        ("It grew by 50%.", "50%"),
-        ("city=Berlin;zip=10115", "Berlin"),
-        ("city=Berlin;zip=10115", "10115"),
-        ("See https://a.example/x?y=1#z, now.", "https://a.example/x?y=1#z"),
-        ("See https://a.example/x?y=1#z, now.", "a.example"),
-        ("Mail dana.smith+x@mail.a.example!", "dana.smith+x@mail.a.example"),
-        ("It's O'Brien's «chair».", "O'Brien"),
-        ("It's O'Brien's «chair».", "chair"),
-        ('He said "yes"...', "yes"),
-        ("((a)) [b]", "(a)"),
-        ("C++, C# and F#.", "C++"),
-        ("snake_case_name()", "snake_case_name"),
-    ],
+    [("Total due: 1,000.50 EUR", "1000.50"), (ORDER, "Dana red Smith"), (ORDER, "red: $99.50")],
 )
-def test_a_value_glued_to_punctuation_is_found_whole(vocabulary: Vocabulary, text: str, said: str) -> None:
-    assert pieces(text, reader(vocabulary, text).says(said)) == [said]
-
-
-@pytest.mark.parametrize("said", ["Dana Smith", "$99.50", "Dana", ORDER[:-1]])
-def test_a_value_at_the_very_start_or_end_is_found(vocabulary: Vocabulary, said: str) -> None:
-    text = ORDER[:-1]
-    assert places(reader(vocabulary, text).says(said)) == [(text.find(said), text.find(said) + len(said))]
-
-
-def test_a_model_that_writes_none_finds_nothing_and_is_sure_of_it(vocabulary: Vocabulary) -> None:
-    found = reader(vocabulary, ORDER).says("none")
-    assert found.items == ()
-    assert found.confidence > 0.9
-    assert found.tokens == 1
-
-
-def test_none_is_an_answer_before_it_is_a_word_of_the_text(vocabulary: Vocabulary) -> None:
-    text = "There are none of them, none at all."
-    assert reader(vocabulary, text).says("none").items == ()
-    assert pieces(text, reader(vocabulary, text).says("none at all")) == ["none at all"]
-
-
-def test_tokens_count_what_the_model_wrote_before_its_end(vocabulary: Vocabulary) -> None:
-    window = reader(vocabulary, ORDER)
-    assert window.says("red chairs").tokens == len(window.ids("red chairs"))
-
-
-@pytest.mark.parametrize("inserted", [["two"], ["two", "of"]])
-def test_inserted_tokens_do_not_break_a_value(vocabulary: Vocabulary, inserted: list[str]) -> None:
-    window = reader(vocabulary, ORDER)
-    others = [token(window, word) for word in inserted]
-    ids = [token(window, "red"), *others, token(window, "chairs")]
-    assert pieces(ORDER, window.says(ids, noise=1e-4)) == ["red chairs"]
-
-
-def test_a_token_inserted_in_front_is_passed_over(vocabulary: Vocabulary) -> None:
-    window = reader(vocabulary, ORDER)
-    ids = [token(window, "two"), *window.ids("Acme Inc.")]
-    assert pieces(ORDER, window.says(ids)) == ["Acme Inc."]
-
-
-def test_a_doubled_token_counts_once(vocabulary: Vocabulary) -> None:
-    window = reader(vocabulary, ORDER)
-    ids = window.ids("Dana Smith")
-    for place, id in enumerate(ids):
-        assert pieces(ORDER, window.says(swapped(ids, place, id, id))) == ["Dana Smith"]
-
-
-def test_a_missing_token_leaves_a_piece_of_the_text(vocabulary: Vocabulary) -> None:
-    """The decoder skips what the model wrote too much, never what the text has too much."""
-    window = reader(vocabulary, "Dana Maria Smith ordered.")
-    assert pieces(window.text, window.says([*window.ids("Dana"), *window.ids("Smith")])) == ["Dana"]
-
-
-def test_a_near_miss_is_the_nearest_value_and_unsure(vocabulary: Vocabulary) -> None:
-    window = reader(vocabulary, "Send two red chairs to Dana Smith in Berlin.")
-    lexicon = window.lexicon(by_line=False)
-    ids, wrong = window.ids("two red chairs"), token(window, "Berlin")
-    blank = blank_of_ids(lexicon, swapped(ids, 1, wrong), 24)
-    row = {**blank.rows[1], wrong: math.log(0.9), ids[1]: math.log(0.08)}
-    rows = [blank.rows[0], row, *blank.rows[2:]]
-    found = decode_span(window.text, window.walker(lexicon), replace(blank, rows=rows))
-    assert pieces(window.text, found) == ["two red chairs"]
+def test_a_piece_beside_words_that_are_not_in_the_text_is_unsure(
+    vocabulary: Vocabulary, text: str, said: str
+) -> None:
+    found = reader(vocabulary, text).says(said)
     assert found.confidence < SURE
 
 
-def test_what_is_not_in_the_text_is_unsure(vocabulary: Vocabulary) -> None:
-    window = reader(vocabulary, "Send two red chairs to Dana Smith in Berlin.")
-    ids = [token(window, word) for word in ("Berlin", "two", "Smith", "red", "to", "chairs")]
-    assert window.says(ids).confidence < SURE
+def test_a_value_is_found_without_the_particle_written_onto_it(vocabulary: Vocabulary) -> None:
+    text = "나는 서울에서 왔다"
+    assert pieces(text, reader(vocabulary, text).says("서울")) == ["서울"]
 
 
 def test_a_blank_that_is_full_to_its_end_needs_no_turn_close(vocabulary: Vocabulary) -> None:
