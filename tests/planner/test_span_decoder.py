@@ -50,7 +50,7 @@ def test_a_value_inside_a_word_is_not_an_occurrence(vocabulary: Vocabulary) -> N
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("Total due: 1,000.50 EUR", "1000.50"), (ORDER, "Dana red Smith"), (ORDER, "red: $99.50")],
+    [("Total due: 1,000.50 EUR", "1000.50"), (ORDER, "Dana red Smith")],
 )
 def test_a_piece_beside_words_that_are_not_in_the_text_is_unsure(
     vocabulary: Vocabulary, text: str, said: str
