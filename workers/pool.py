@@ -122,17 +122,16 @@ class Pool:
                 continue
             engine = cast(Engine, self._policy(candidates, read))
             attempts += 1
-            timeout_s = min(left, self._read_timeout_s)
             try:
-                return await self._read_on(engine, read, timeout_s, attempts)
+                return await self._read_on(engine, read, deadline, attempts)
             except Busy:
                 full.add(engine.url)
             except Refused as error:
                 return Failure("max_tokens_exceeded" if error.too_long else "refused", str(error))
             except (Unreachable, Broken) as error:
                 failures.setdefault(engine.url, []).append(str(error))
-                # A read that had little time left says nothing about the engine.
-                if not isinstance(error, TimedOut) or timeout_s >= self._read_timeout_s:
+                # A read that ran into its own deadline says nothing about the engine.
+                if not isinstance(error, TimedOut) or time() < deadline:
                     self._put_out(engine, error)
         return Failure("expired", "the deadline passed before an engine answered")
 
@@ -153,10 +152,14 @@ class Pool:
         told = (failures.get(engine.url, [f"{engine.url}: {engine.reason}"])[-1] for engine in self.engines)
         return "; ".join(told)
 
-    async def _read_on(self, engine: Engine, read: Read, timeout_s: float, attempts: int) -> Rows:
+    async def _read_on(self, engine: Engine, read: Read, deadline: float, attempts: int) -> Rows:
+        """A read on one engine, once there is room. One whose deadline passed meanwhile is not sent."""
         engine.in_flight += 1
         try:
             async with engine.room:
+                timeout_s = min(deadline - time(), self._read_timeout_s)
+                if timeout_s <= 0:
+                    raise TimedOut(f"{engine.url} had no room before the deadline")
                 rows = await self._client.read(
                     engine.url,
                     read,

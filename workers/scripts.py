@@ -10,10 +10,11 @@ SAVE = """
 redis.call('HSET', KEYS[1], unpack(ARGV, 4))
 redis.call('EXPIRE', KEYS[1], ARGV[1])
 redis.call('ZADD', KEYS[2], ARGV[2], ARGV[3])
+redis.call('EXPIRE', KEYS[2], ARGV[1])
 return 1
 """
 """Accept a decision. ARGV: seconds to keep it, when its lease runs out, its id, then field names and
-values in pairs."""
+values in pairs. The leases are kept as long as the decision accepted last."""
 
 CLAIM = """
 local status, holder = unpack(redis.call('HMGET', KEYS[1], 'status', 'holder'))
