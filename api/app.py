@@ -46,6 +46,7 @@ def make_app(settings: ApiSettings) -> FastAPI:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
         dispatcher.close()
+        await store.close()
         await redis.aclose()
 
     app = FastAPI(title="Canvass", lifespan=lifespan)

@@ -64,6 +64,7 @@ class Runtime:
     thread: EventLoopThread
     runner: Runner
     dispatcher: Dispatcher
+    store: Store
     redis: Redis
     session: aiohttp.ClientSession
     background: list[asyncio.Task[None]]
@@ -106,7 +107,7 @@ class Runtime:
                     (watchdog.look, LOOK_EVERY_S),
                 )
             ]
-            return Runtime(thread, runner, dispatcher, redis, session, background)
+            return Runtime(thread, runner, dispatcher, store, redis, session, background)
 
         return thread.call(build())
 
@@ -118,6 +119,7 @@ class Runtime:
                 task.cancel()
             await asyncio.gather(*self.background, return_exceptions=True)
             await self.session.close()
+            await self.store.close()
             await self.redis.aclose()
 
         self.thread.call(close())

@@ -33,6 +33,7 @@ from planner.decision import Decision
 from planner.reads import Failure, Result, Wave, result_from_bytes, result_to_bytes
 from workers import scripts
 from workers.group_commit import GroupCommit
+from workers.redis_connection import Command, RedisConnection
 from workers.settings import Settings
 
 PUT_CHUNK = 1000
@@ -41,8 +42,6 @@ PUT_CHUNK = 1000
 PIPELINE_LIMIT = 256
 
 _FIRST_WAVE_FIELDS = ("decision", "wave", "status", "created", "started", "deadline", "wave:0")
-
-Command = tuple[Any, ...]
 
 
 class StoreError(Exception):
@@ -106,10 +105,14 @@ class Store:
     """Reads and writes decisions. Commands of concurrent callers share one pipeline."""
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
-        self._redis = redis
+        self._connection = RedisConnection(redis)
         self._prefix = settings.key_prefix
         self._settings = settings
         self._commands: GroupCommit[Sequence[Command], list[Any]] = GroupCommit(self._execute, PIPELINE_LIMIT)
+
+    async def close(self) -> None:
+        """Close the connection of the commands."""
+        await self._connection.close()
 
     async def run(self, *commands: Command) -> list[Any]:
         """The replies of some commands, one after the other but not as a transaction.
@@ -120,10 +123,7 @@ class Store:
 
     async def _execute(self, groups: list[Sequence[Command]]) -> list[list[Any] | Exception]:
         try:
-            async with self._redis.pipeline(transaction=False) as pipeline:
-                for command in (command for group in groups for command in group):
-                    pipeline.execute_command(*command)
-                replies = iter(await pipeline.execute(raise_on_error=False))
+            replies = iter(await self._connection.execute([command for group in groups for command in group]))
         except (RedisError, OSError) as error:
             raise StoreError(f"Redis does not answer: {error}") from error
         return [_checked([next(replies) for _ in group]) for group in groups]
@@ -190,7 +190,8 @@ class Store:
 
     async def load(self, id: str) -> Snapshot | None:
         """An open decision with its current wave and all results so far, or None when it is over or gone."""
-        (pairs,) = await self.run(("HGETALL", self._decision(id)))
+        (reply,) = await self.run(("HGETALL", self._decision(id)))
+        pairs = reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
         return _snapshot(id, pairs)
 
     async def put_results(self, id: str, results: Mapping[str, Result]) -> bool:
