@@ -136,3 +136,16 @@ def test_a_prompt_that_outgrows_the_context_in_a_later_stage_is_the_requests_fau
         response = ask_at(stack.url, questions={**URGENT, "later": later})
     assert response.status_code == 400
     assert response.json()["detail"]["error_type"] == "max_tokens_exceeded"
+
+
+def test_a_restarted_redis_loses_no_decision_under_way(script: str) -> None:
+    slow = ("--latency", "2500,0,1000")
+    env = {"CANVASS_SYNC_LIMIT_S": "60", "CANVASS_LEASE_S": "3"}
+    with Stack(engines=script, engine_args=slow, env=env) as stack, ThreadPoolExecutor() as threads:
+        answer = threads.submit(ask_at, stack.url, questions=URGENT)
+        time.sleep(1)
+        assert stack.redis is not None
+        stack.redis.kill()
+        stack.restart(stack.redis)
+        assert answer.result(timeout=60).status_code == 200
+        assert ask_at(stack.url, questions=URGENT).status_code == 200
