@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 
 class Unavailable(Exception):
-    """The decision could not be accepted: the store or the queue cannot be reached. It may be sent again."""
+    """The decision could not be accepted: the store is away, or no engine is in. It may be sent again."""
 
 
 class UnknownModel(Exception):

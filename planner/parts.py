@@ -16,11 +16,8 @@ from planner.formats import ISOLATED, Distribution, Template, distribution, labe
 from planner.once import once
 from planner.plan import Chunk, Plan, format_of, template_of
 from planner.prompts import isolated_tail, joint_head
-from planner.reads import Ids, Read, Result, Rows, Wanted, id_sets
+from planner.reads import Ids, Read, Results, Rows, Wanted, id_sets
 from planner.vocabulary import Vocabulary, encode_recurring
-
-Results = Mapping[str, Result]
-"""What came back so far, by read id."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ indices into them, so that hundreds of reads of one long state cost hardly more 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
@@ -119,6 +119,9 @@ class Failure:
 
 
 Result = Rows | Found | Failure
+
+Results = Mapping[str, Result]
+"""What came back so far, by read id."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ twice with different seeds instead, and keeps what either pass found.
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from planner.answers import SpanReading
@@ -18,7 +18,7 @@ from planner.formats import ISOLATED, distribution, isolated_template, labels_of
 from planner.once import once
 from planner.plan import Plan
 from planner.prompts import isolated_tail, span_tail
-from planner.reads import Found, Ids, Item, Read, ReadKind, Result, Rows, Wanted
+from planner.reads import Found, Ids, Item, Read, ReadKind, Results, Rows, Wanted
 from planner.spans.blanks import LEAST_STEPS, blank_of
 from planner.spans.decoder import Blank, Lexicon, Walker
 from planner.spans.items import decode_list, decode_span
@@ -36,20 +36,18 @@ MOST_CANDIDATES = 8
 CONTEXT = 60
 """Code points of text around a candidate that the choose read is shown on each side."""
 
-Results = Mapping[str, Result]
-
 
 def decoded(plan: Plan, read: Read, rows: Rows) -> Found:
     """What the rows of a span or list read say: pieces of the source text, or none.
 
     Done where the read ran, so that its result is small: a blank's rows are thousands of numbers.
     """
-    _, group, window, _, _ = read.id.split("/")
+    _, group, number, _, _ = read.id.split("/")
     question = plan.spans[int(group.removeprefix("s"))]
-    window_read = plan.windows[int(window)]
+    window = plan.windows[int(number)]
     source = plan.decision.source
-    search = make_search_text(source, window_read.start, window_read.end)
-    asked = lexicon_of(window_read, plan.vocabulary, by_line=read.kind == "list")
+    search = make_search_text(source, window.start, window.end)
+    asked = lexicon_of(window, plan.vocabulary, by_line=read.kind == "list")
     blank = _blank(read, rows, _with_picks(asked, rows, search, plan.vocabulary))
     walker = Walker(search, blank.lexicon)
     if read.kind == "span":

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 from planner.answers import Answers, Reading, ReadTrace, SpanReading
 from planner.decision import Question
-from planner.parts import Part, Results
+from planner.parts import Part
 from planner.plan import Chunk, Plan, steps_of
-from planner.reads import Failure, Read, Wanted, Wave
+from planner.reads import Failure, Read, Results, Wanted, Wave
 from planner.span_parts import SpanPart
 from planner.stages import skip_reason
 

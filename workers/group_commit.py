@@ -2,7 +2,7 @@
 
 An idle system commits at once; a busy one pays the price of a commit once for many items. Task
 messages and store commands both travel this way. Where a commit costs its receiver more than its
-sender (a task message does), a `gap` after each one lets more gather, and still delays no lone item.
+sender (a task message does), a gap after each one lets more gather; what comes after the gap goes at once.
 """
 
 from __future__ import annotations

@@ -27,7 +27,9 @@ class Settings(BaseSettings):
     max_shards: int = Field(8, ge=1, description="Most shards that a wave is cut into.")
     publish_batch: int = Field(32, ge=1, description="Most shards that one task message carries.")
     publish_gap_ms: float = Field(
-        2, ge=0, description="Least milliseconds between a process's task messages; a lone one never waits."
+        2,
+        ge=0,
+        description="Least milliseconds between two task messages of one process.",
     )
     worker_threads: int = Field(16, ge=1, description="Task messages that one worker process runs at once.")
     visibility_timeout_s: int = Field(

@@ -1,8 +1,7 @@
 """A route whose endpoint takes the request and gives the response, with nothing in between.
 
 Doors read and check their bodies themselves, each in its dialect's terms, so FastAPI has no parameters
-to solve and no model to serialise: a third of the price of a request. The route still stands in the
-OpenAPI document.
+to solve and no model to serialise. The route still stands in the OpenAPI document.
 """
 
 from __future__ import annotations
