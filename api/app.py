@@ -8,15 +8,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 
-from api.doors import models, operations, systemone
+from api.doors import jobs, models, operations, systemone
+from api.problems import tell, tell_http_error, tell_invalid
+from api.refusals import Refusal
 from api.service import WATCH_POOL_EVERY_S, Service
 from api.settings import ApiSettings
-from api.waiting import LOOK_EVERY_S, RECONNECT_PAUSE_S, Waiting
+from api.waiting import LOOK_EVERY_S, Waiting
 from workers.background import keep_doing
 from workers.celery_app import make_celery
 from workers.dispatch import Dispatcher
-from workers.store import Store, connect
+from workers.store.decisions import Decisions
+from workers.store.listening import RECONNECT_PAUSE_S
+from workers.store.names import Names
+from workers.store.store import Store, StoreError, connect
 from workers.tokenizers import load_vocabulary, settle_memory
 
 
@@ -30,8 +37,9 @@ def make_app(settings: ApiSettings) -> FastAPI:
         redis = connect(settings)
         store = Store(redis, settings)
         dispatcher = Dispatcher(make_celery(settings), settings)
-        waiting = Waiting(redis, store, store.key("answers", uuid.uuid4().hex))
-        service = Service(settings, store, dispatcher, waiting, vocabulary)
+        decisions = Decisions(store, settings)
+        waiting = Waiting(redis, decisions, store.key("answers", uuid.uuid4().hex))
+        service = Service(settings, store, decisions, dispatcher, waiting, Names(store), vocabulary)
         app.state.service = service
         background = [
             asyncio.create_task(keep_doing(work, every_s))
@@ -50,6 +58,10 @@ def make_app(settings: ApiSettings) -> FastAPI:
         await redis.aclose()
 
     app = FastAPI(title="Canvass", lifespan=lifespan)
-    for door in (systemone, models, operations):
+    for door in (systemone, jobs, models, operations):
         app.include_router(door.router)
+    for refused in (Refusal, StoreError):
+        app.add_exception_handler(refused, tell)
+    app.add_exception_handler(RequestValidationError, tell_invalid)
+    app.add_exception_handler(HTTPException, tell_http_error)
     return app

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -49,8 +50,16 @@ class BadJson(BodyError):
     status = 422
 
 
-async def read_json(request: Request, limit: int) -> tuple[Any, int]:
-    """The decoded JSON of a request's body of at most `limit` bytes, compressed or not, and its size.
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A request's body: the decoded JSON, and the bytes that it was written in."""
+
+    value: Any
+    content: bytes
+
+
+async def read_json(request: Request, limit: int) -> Body:
+    """A request's body of at most `limit` bytes of JSON, compressed or not.
 
     Raises a BodyError.
     """
@@ -61,7 +70,7 @@ async def read_json(request: Request, limit: int) -> tuple[Any, int]:
         raise BadJson(f"the body is not JSON: {error}") from error
     if content.count(b"[") + content.count(b"{") > MAX_DEPTH and _depth_over(value, MAX_DEPTH):
         raise BadJson(f"the body is nested more than {MAX_DEPTH} deep")
-    return value, len(content)
+    return Body(value, content)
 
 
 async def _content(request: Request, limit: int) -> bytes:

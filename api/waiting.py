@@ -1,57 +1,83 @@
-"""Waiting: one subscriber per process, one future per decision that someone waits for.
+"""Waiting: one subscriber per process; everyone here who waits for a decision hears of it at once.
 
-Workers publish a finished decision whole on the channel of the process that accepted it. A message
-can be missed while the connection is down, so once a second the store is asked as well.
+Workers publish a finished decision whole on the channels of the processes in which someone waits for it,
+and a word at every step when someone wants to see those. A message can be missed while the connection
+is down, so once a second the store is asked as well.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
 
 from redis.asyncio import Redis
 
-from workers.store import Outcome, Store, read_message
+from workers.store.decisions import Decisions, Outcome, read_message
+from workers.store.listening import listen
 
 LOOK_EVERY_S = 1.0
-RECONNECT_PAUSE_S = 0.2
 
 
 class Waiting:
-    """The decisions that this process waits for. `channel` is where their answers come in."""
+    """Who waits in this process, and for which decision. `channel` is where this process hears of them."""
 
-    def __init__(self, redis: Redis, store: Store, channel: str) -> None:
+    def __init__(self, redis: Redis, decisions: Decisions, channel: str) -> None:
         self.channel = channel
         self._redis = redis
-        self._store = store
-        self._futures: dict[str, asyncio.Future[Outcome]] = {}
+        self._decisions = decisions
+        self._futures: defaultdict[str, set[asyncio.Future[Outcome]]] = defaultdict(set)
+        self._steps: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
         self._asked: list[str] = []
 
-    def expect(self, id: str) -> asyncio.Future[Outcome]:
-        """The future of a decision's outcome. To be called before it is published: none is missed then."""
-        return self._futures.setdefault(id, asyncio.get_running_loop().create_future())
+    @contextmanager
+    def expecting(self, id: str) -> Iterator[asyncio.Future[Outcome]]:
+        """A future of a decision's outcome. To be entered before it is published: none is missed then."""
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._futures[id].add(future)
+        try:
+            yield future
+        finally:
+            _forget(self._futures, id, future)
 
-    def forget(self, id: str) -> None:
-        """Wait no longer."""
-        self._futures.pop(id, None)
+    @contextmanager
+    def watching(self, id: str) -> Iterator[asyncio.Event]:
+        """An event that is set at each step of a decision that was heard of; whoever waits clears it."""
+        event = asyncio.Event()
+        self._steps[id].add(event)
+        try:
+            yield event
+        finally:
+            _forget(self._steps, id, event)
 
     async def listen(self) -> None:
-        """Take in answers until the connection is lost. Raises redis-py's errors then."""
-        async with self._redis.pubsub(ignore_subscribe_messages=True) as subscriber:
-            await subscriber.subscribe(self.channel)
-            while True:
-                message = await subscriber.get_message(timeout=5)
-                if message is not None:
-                    self._settle(*read_message(message["data"]))
+        """Take in what is told until the connection is lost. Raises redis-py's errors then."""
+        await listen(self._redis, self.channel, lambda message: self._heard(*read_message(message)))
 
     async def look(self) -> None:
         """Ask the store about decisions whose message may have been missed. Raises StoreError."""
         due, self._asked = [id for id in self._asked if id in self._futures], list(self._futures)
-        outcomes = await self._store.outcomes(due) if due else {}
+        outcomes = await self._decisions.outcomes(due) if due else {}
         for id, outcome in outcomes.items():
             if outcome is not None:
-                self._settle(id, outcome)
+                self._heard(id, outcome)
 
-    def _settle(self, id: str, outcome: Outcome) -> None:
-        future = self._futures.get(id)
-        if future is not None and not future.done():
-            future.set_result(outcome)
+    def _heard(self, id: str, outcome: Outcome) -> None:
+        for event in self._steps.get(id, ()):
+            event.set()
+        if outcome.status == "open":
+            return
+        for future in self._futures.get(id, ()):
+            if not future.done():
+                future.set_result(outcome)
+
+
+T = TypeVar("T")
+
+
+def _forget(waiters: defaultdict[str, set[T]], id: str, waiter: T) -> None:
+    waiters[id].discard(waiter)
+    if not waiters[id]:
+        del waiters[id]

@@ -93,7 +93,8 @@ class Decision:
     """One request, whichever front door it came through.
 
     `model` is the name the client used, `door` the dialect its answer is written in, `extended`
-    whether it used any extension of that dialect.
+    whether it used any extension of that dialect. `salt` keeps its prompts apart from other clients' in the
+    engines' prefix caches.
     """
 
     model: str
@@ -102,6 +103,7 @@ class Decision:
     options: Options = Options()
     door: str = "systemone"
     extended: bool = False
+    salt: str = ""
 
     @once
     def text(self) -> str:

@@ -11,6 +11,9 @@ from celery import Celery
 from workers.settings import Settings
 
 INTERACTIVE = "interactive"
+BATCH = "batch"
+LANES = (INTERACTIVE, BATCH)
+"""The queues, in the order in which a worker looks into them."""
 
 RUN = "canvass.run"
 """Runs whole waves of one shard and advances their plans. Arguments: a list of [decision id, wave]."""
@@ -45,6 +48,7 @@ def make_celery(settings: Settings) -> Celery:
         result_backend_transport_options={"global_keyprefix": prefix},
         broker_transport_options={
             "global_keyprefix": prefix,
+            "queue_order_strategy": "priority",
             "visibility_timeout": settings.visibility_timeout_s,
             "unacked_restore_interval": 1,
             "unacked_restore_throttle": 1,

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from celery import Celery, chord
 from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
 from planner.reads import Read, Wave
-from workers.celery_app import ADVANCE, INTERACTIVE, RUN, SHARD
+from workers.celery_app import ADVANCE, LANES, RUN, SHARD
 from workers.group_commit import GroupCommit
 from workers.settings import Settings
 
@@ -29,34 +30,40 @@ Ready = tuple[str, int]
 
 
 class Dispatcher:
-    """Publishes waves. Celery's client blocks, so one thread of its own does it, a message at a time."""
+    """Publishes waves, each in its lane.
+
+    Celery's client blocks, so one thread of its own does it, a message at a time.
+    """
 
     def __init__(self, app: Celery, settings: Settings) -> None:
         self._app = app
         self._settings = settings
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="publish")
-        self._ready: GroupCommit[Ready, None] = GroupCommit(
-            self._publish_ready, settings.publish_batch, settings.publish_gap_ms / 1000
-        )
+        self._ready: dict[str, GroupCommit[Ready, None]] = {
+            lane: GroupCommit(
+                partial(self._publish_ready, lane), settings.publish_batch, settings.publish_gap_ms / 1000
+            )
+            for lane in LANES
+        }
 
-    async def publish(self, id: str, number: int, wave: Wave) -> None:
+    async def publish(self, id: str, number: int, wave: Wave, lane: str) -> None:
         """Publish wave `number` of a decision. Raises PublishError when the queue cannot be reached."""
         shards = shard_count(len(wave.reads), self._settings)
         if shards == 1:
-            await self._ready.submit((id, number))
+            await self._ready[lane].submit((id, number))
         else:
-            await self._in_thread(self._send_chord, id, number, shards)
+            await self._in_thread(self._send_chord, lane, id, number, shards)
 
-    async def publish_again(self, id: str, number: int) -> None:
+    async def publish_again(self, id: str, number: int, lane: str) -> None:
         """Publish what is missing of a wave, as one task. Raises PublishError."""
-        await self._ready.submit((id, number))
+        await self._ready[lane].submit((id, number))
 
     def close(self) -> None:
         """Wait for the message under way, and end the thread."""
         self._thread.shutdown()
 
-    async def _publish_ready(self, batch: list[Ready]) -> list[None]:
-        await self._in_thread(self._send_ready, batch)
+    async def _publish_ready(self, lane: str, batch: list[Ready]) -> list[None]:
+        await self._in_thread(self._send_ready, lane, batch)
         return [None] * len(batch)
 
     async def _in_thread(self, function: Callable[..., None], *args: object) -> None:
@@ -65,15 +72,15 @@ class Dispatcher:
         except (KombuError, RedisError, OSError) as error:
             raise PublishError(f"the queue does not answer: {error}") from error
 
-    def _send_ready(self, batch: list[Ready]) -> None:
-        self._app.send_task(RUN, args=[batch], queue=INTERACTIVE, ignore_result=True)
+    def _send_ready(self, lane: str, batch: list[Ready]) -> None:
+        self._app.send_task(RUN, args=[batch], queue=lane, ignore_result=True)
 
-    def _send_chord(self, id: str, number: int, shards: int) -> None:
+    def _send_chord(self, lane: str, id: str, number: int, shards: int) -> None:
         header = [
-            self._app.signature(SHARD, args=[id, number, shard, shards], queue=INTERACTIVE)
+            self._app.signature(SHARD, args=[id, number, shard, shards], queue=lane)
             for shard in range(shards)
         ]
-        body = self._app.signature(ADVANCE, args=[id, number], queue=INTERACTIVE)
+        body = self._app.signature(ADVANCE, args=[id, number], queue=lane)
         chord(header, app=self._app)(body)
 
 

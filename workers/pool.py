@@ -96,11 +96,12 @@ class Pool:
         self._last_health = 0.0
         self.changed = asyncio.Event()
 
-    async def read(self, read: Read, model: str, deadline: float) -> Result:
+    async def read(self, read: Read, model: str, deadline: float, salt: str = "") -> Result:
         """A read's rows, from whichever engine gives them, or the failure when none does in time.
 
-        `deadline` is in seconds since 1970. An engine that does not answer is out until a canary
-        brings it back, and the read goes elsewhere; one that has no room is asked again later.
+        `deadline` is in seconds since 1970, `salt` keeps its prompt's cache apart. An engine that does not
+        answer is out until a canary brings it back, and the read goes elsewhere; one that has no room is
+        asked again later.
         """
         failures: dict[str, list[str]] = {}
         full: set[str] = set()
@@ -123,7 +124,7 @@ class Pool:
             engine = cast(Engine, self._policy(candidates, read))
             attempts += 1
             try:
-                return await self._read_on(engine, read, deadline, attempts)
+                return await self._read_on(engine, read, deadline, salt, attempts)
             except Busy:
                 full.add(engine.url)
             except Refused as error:
@@ -152,7 +153,7 @@ class Pool:
         told = (failures.get(engine.url, [f"{engine.url}: {engine.reason}"])[-1] for engine in self.engines)
         return "; ".join(told)
 
-    async def _read_on(self, engine: Engine, read: Read, deadline: float, attempts: int) -> Rows:
+    async def _read_on(self, engine: Engine, read: Read, deadline: float, salt: str, attempts: int) -> Rows:
         """A read on one engine, once there is room. One whose deadline passed meanwhile is not sent."""
         engine.in_flight += 1
         try:
@@ -166,6 +167,7 @@ class Pool:
                     model=engine.model.name,
                     least_width=engine.least_width,
                     timeout_s=timeout_s,
+                    salt=salt,
                 )
         finally:
             engine.in_flight -= 1

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from workers.pool import Pool
-from workers.store import Store
+from workers.store.store import Store
 
 EVERY_S = 1.0
 GONE_AFTER_S = 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from time import time
@@ -24,7 +24,8 @@ from workers.dispatch import Dispatcher, PublishError, Ready, shard_of
 from workers.planning import PlanCache, off_loop_if_long
 from workers.pool import Pool
 from workers.settings import Settings
-from workers.store import Outcome, Snapshot, Store, StoreError, failed
+from workers.store.decisions import CANCELED, EXPIRED, Decisions, Outcome, Snapshot, failed
+from workers.store.store import StoreError
 
 PIECE = 256
 """Reads of a shard whose results are kept together."""
@@ -32,22 +33,31 @@ PIECE = 256
 log = structlog.get_logger()
 
 
+class Stopped(Exception):
+    """The reads of a decision were stopped: it was canceled, or its deadline passed."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.status)
+        self.outcome = outcome
+
+
 class Runner:
     """Runs waves on the worker's event loop: reads, keeps their results, and advances the plan."""
 
     def __init__(
         self,
-        store: Store,
+        decisions: Decisions,
         pool: Pool,
         dispatcher: Dispatcher,
         vocabulary: Vocabulary,
         settings: Settings,
     ) -> None:
-        self._store = store
+        self._decisions = decisions
         self._pool = pool
         self._dispatcher = dispatcher
         self._plans = PlanCache(vocabulary)
         self._running: Counter[str] = Counter()
+        self._reading: defaultdict[str, set[asyncio.Future[dict[str, Result]]]] = defaultdict(set)
         self._shards: dict[tuple[str, int, int], asyncio.Future[int]] = {}
         self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._settings = settings
@@ -71,57 +81,92 @@ class Runner:
 
     async def _run_shard(self, id: str, number: int, shard: int, shards: int) -> int:
         reads: list[Read] = []
-        async with self._answerable(id):
-            snapshot = await self._store.load(id)
+        async with self._answerable(id, alone=False):
+            snapshot = await self._decisions.load(id)
             if snapshot is not None and snapshot.number == number:
+                if snapshot.started is None:
+                    await self._decisions.start(id)
                 mine = shard_of(snapshot.wave.reads, shard, shards)
                 reads = [read for read in mine if read.id not in snapshot.results]
                 for start in range(0, len(reads), PIECE):
                     piece = reads[start : start + PIECE]
-                    if not await self._store.put_results(id, await self._read_all(snapshot, piece)):
+                    if not await self._decisions.put_results(id, await self._read_all(snapshot, piece)):
                         break
         return len(reads)
 
     async def advance(self, id: str, number: int) -> None:
         """Advance a plan whose shards have all run. What they lost is asked for again."""
         async with self._answerable(id):
-            snapshot = await self._store.load(id)
+            snapshot = await self._decisions.load(id)
             if snapshot is not None and snapshot.number == number:
+                _require_wanted(snapshot)
                 await self._advance(snapshot, {})
 
     async def renew(self) -> None:
-        """Renew the leases of what runs here. Raises StoreError."""
-        await self._store.renew(self._running)
+        """Renew the leases of what runs here, and stop what was canceled unheard. Raises StoreError."""
+        await self._decisions.renew(self._running)
+        for id in await self._decisions.canceled(list(self._reading)):
+            self.cancel(id)
+
+    def cancel(self, id: str) -> None:
+        """Stop the reads of a decision, if any are under way here: at once, also those at an engine."""
+        for reading in self._reading.get(id, ()):
+            reading.cancel()
 
     async def _run_one(self, id: str, number: int) -> None:
         async with self._answerable(id):
-            snapshot = await self._store.claim(id, number)
+            snapshot = await self._decisions.claim(id, number)
             if snapshot is None:
                 return
+            _require_wanted(snapshot)
             reads = [read for read in snapshot.wave.reads if read.id not in snapshot.results]
             results = await self._read_all(snapshot, reads)
             await self._advance(snapshot, results)
 
     @asynccontextmanager
-    async def _answerable(self, id: str) -> AsyncIterator[None]:
-        """Hold a decision's lease while it is worked on, and answer for faults of ours.
+    async def _answerable(self, id: str, *, alone: bool = True) -> AsyncIterator[None]:
+        """Hold a decision's lease while it is worked on, end it when it is stopped, and answer for
+        faults of ours.
 
-        Such a fault ends the decision with a failure that says so: it must not wait for ever.
+        A fault ends the decision with a failure that says so: it must not wait for ever. A shard does not
+        run `alone`: a canceled decision ends when the last of its shards has stopped, in the chord's body.
         """
         self._running[id] += 1
         try:
             yield
+        except Stopped as stop:
+            if alone or stop.outcome is EXPIRED:
+                await self._decisions.finish(id, stop.outcome)
         except (StoreError, PublishError):
             raise
         except Exception as error:
             log.exception("decision failed by a fault of Canvass", decision=id)
-            await self._store.finish(id, failed(Failure("internal", f"Canvass failed: {error!r}")))
+            await self._decisions.finish(id, failed(Failure("internal", f"Canvass failed: {error!r}")))
         finally:
             self._running[id] -= 1
             if not self._running[id]:
                 del self._running[id]
 
     async def _read_all(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
+        """The results of some reads. Raises Stopped once they have stopped, when they had to."""
+        reading = asyncio.ensure_future(self._gather(snapshot, reads))
+        self._reading[snapshot.id].add(reading)
+        try:
+            async with asyncio.timeout(snapshot.deadline - time()):
+                return await reading
+        except TimeoutError as error:
+            raise Stopped(EXPIRED) from error
+        except asyncio.CancelledError as error:
+            # This task's own cancellation is passed on; that of the reads alone was asked for.
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
+            raise Stopped(CANCELED) from error
+        finally:
+            self._reading[snapshot.id].discard(reading)
+            if not self._reading[snapshot.id]:
+                del self._reading[snapshot.id]
+
+    async def _gather(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
         """The results of some reads, as many at a time as one decision may have under way here."""
         most = self._settings.decision_reads_in_flight
         share = self._shares.setdefault(snapshot.id, asyncio.Semaphore(most))
@@ -130,7 +175,9 @@ class Runner:
 
     async def _read(self, snapshot: Snapshot, read: Read, share: asyncio.Semaphore) -> Result:
         async with share, self._room:
-            result = await self._pool.read(read, snapshot.decision.model, snapshot.deadline)
+            result = await self._pool.read(
+                read, snapshot.decision.model, snapshot.deadline, snapshot.decision.salt
+            )
         if isinstance(result, Rows) and read.kind in ("span", "list"):
             return await asyncio.to_thread(self._decoded, snapshot, read, result)
         return result
@@ -141,15 +188,15 @@ class Runner:
     async def _advance(self, snapshot: Snapshot, results: Mapping[str, Result]) -> None:
         outcome = await self._plan_on(snapshot, {**snapshot.results, **results})
         if isinstance(outcome, Wave):
-            if await self._store.advance(snapshot.id, snapshot.number, outcome, results):
-                await self._dispatcher.publish(snapshot.id, snapshot.number + 1, outcome)
+            if await self._decisions.advance(snapshot, outcome, results):
+                await self._dispatcher.publish(snapshot.id, snapshot.number + 1, outcome, snapshot.lane)
         elif isinstance(outcome, Failure):
             log.warning("decision failed", decision=snapshot.id, code=outcome.code, reason=outcome.message)
-            await self._store.finish(snapshot.id, failed(outcome))
+            await self._decisions.finish(snapshot.id, failed(outcome))
         else:
             timing = Timing(snapshot.queued_ms, total_ms=1000 * (time() - snapshot.created))
             body = DIALECTS[snapshot.decision.door].render(snapshot.decision, outcome, timing)
-            await self._store.finish(snapshot.id, Outcome("succeeded", orjson.dumps(body)))
+            await self._decisions.finish(snapshot.id, Outcome("succeeded", orjson.dumps(body)))
 
     async def _plan_on(self, snapshot: Snapshot, results: Mapping[str, Result]) -> Wave | Answers | Failure:
         def plan_on() -> Wave | Answers | Failure:
@@ -159,3 +206,11 @@ class Runner:
                 return Failure(error.kind, error.message)
 
         return await off_loop_if_long(snapshot.decision, snapshot.size, plan_on)
+
+
+def _require_wanted(snapshot: Snapshot) -> None:
+    """Raise Stopped for a decision that is not to be read any more."""
+    if snapshot.canceling:
+        raise Stopped(CANCELED)
+    if snapshot.deadline <= time():
+        raise Stopped(EXPIRED)

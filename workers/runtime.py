@@ -22,7 +22,9 @@ from workers.presence import Presence
 from workers.routing import least_loaded
 from workers.runner import Runner
 from workers.settings import Settings
-from workers.store import Store, connect
+from workers.store.decisions import Decisions
+from workers.store.listening import RECONNECT_PAUSE_S, listen
+from workers.store.store import Store, connect
 from workers.tokenizers import load_vocabulary, settle_memory
 from workers.vllm import VllmClient
 from workers.watchdog import LOOK_EVERY_S, Watchdog
@@ -95,9 +97,14 @@ class Runtime:
                 patience_s=settings.pool_patience_s,
             )
             dispatcher = Dispatcher(app, settings)
-            runner = Runner(store, pool, dispatcher, vocabulary, settings)
+            decisions = Decisions(store, settings)
+            runner = Runner(decisions, pool, dispatcher, vocabulary, settings)
             presence = Presence(store, f"{socket.gethostname()}-{os.getpid()}", pool)
-            watchdog = Watchdog(store, dispatcher)
+            watchdog = Watchdog(decisions, dispatcher)
+
+            async def hear_cancels() -> None:
+                await listen(redis, decisions.cancels, lambda id: runner.cancel(id.decode()))
+
             background = [
                 asyncio.create_task(keep_doing(work, every_s))
                 for work, every_s in (
@@ -105,6 +112,7 @@ class Runtime:
                     (presence.announce, 0),
                     (runner.renew, settings.lease_s / 4),
                     (watchdog.look, LOOK_EVERY_S),
+                    (hear_cancels, RECONNECT_PAUSE_S),
                 )
             ]
             return Runtime(thread, runner, dispatcher, store, redis, session, background)

@@ -31,6 +31,11 @@ class Settings(BaseSettings):
         ge=0,
         description="Least milliseconds between two task messages of one process.",
     )
+    queues: str = Field(
+        "interactive,batch",
+        description="Queues that a worker serves, comma-separated; one that serves `batch` alone runs at "
+        "low priority, so that batches cost interactive decisions nothing.",
+    )
     worker_threads: int = Field(16, ge=1, description="Task messages that one worker process runs at once.")
     visibility_timeout_s: int = Field(
         30,
@@ -63,6 +68,16 @@ class Settings(BaseSettings):
     )
     deadline_s: int = Field(600, ge=1, description="Seconds in which a decision must end.")
     retention_s: int = Field(3600, ge=1, description="Seconds that a finished decision is kept.")
+    webhook_retention_s: int = Field(
+        30 * 3600,
+        ge=1,
+        description="Seconds that a webhook delivery is kept; its last attempt is after a day.",
+    )
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The queues that a worker serves."""
+        return tuple(name.strip() for name in self.queues.split(",") if name.strip())
 
     @property
     def engine_urls(self) -> tuple[str, ...]:

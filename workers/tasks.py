@@ -18,7 +18,7 @@ from workers.celery_app import ADVANCE, RUN, SHARD, make_celery
 from workers.dispatch import PublishError
 from workers.runtime import Runtime
 from workers.settings import Settings
-from workers.store import StoreError
+from workers.store.store import StoreError
 
 STORE_PAUSE_S = 0.5
 """Pause before a message goes back, so that a store that is away does not spin the queue."""

@@ -67,12 +67,13 @@ class ServedModel:
     created: int | None = None
 
 
-def read_body(read: Read, model: str, pad: int, least_width: int) -> bytes:
+def read_body(read: Read, model: str, pad: int, least_width: int, salt: str = "") -> bytes:
     """The body of a read. A canvas narrower than `least_width` is padded to it with `pad`."""
     canvas = read.canvas.seeded(read.seed)
     padding = max(0, least_width - len(canvas))
     pinned = [*read.canvas.pinned, *range(len(canvas), len(canvas) + padding)]
     canvas += [pad] * padding
+    salted = {"cache_salt": salt} if salt else {}
     return orjson.dumps(
         {
             "model": model,
@@ -89,6 +90,7 @@ def read_body(read: Read, model: str, pad: int, least_width: int) -> bytes:
                 "diffusion_max_steps": read.steps,
                 "diffusion_read_only": True,
             },
+            **salted,
         }
     )
 
@@ -129,9 +131,11 @@ class VllmClient:
         self._session = session
         self._pad = pad
 
-    async def read(self, engine: str, read: Read, *, model: str, least_width: int, timeout_s: float) -> Rows:
+    async def read(
+        self, engine: str, read: Read, *, model: str, least_width: int, timeout_s: float, salt: str = ""
+    ) -> Rows:
         """One canvas read on the engine at a URL. Raises an EngineError."""
-        body = read_body(read, model, self._pad, least_width)
+        body = read_body(read, model, self._pad, least_width, salt)
         start = perf_counter()
         answer = await self._call("POST", f"{engine}/v1/completions", timeout_s, body)
         width = max(read.canvas.width, least_width)

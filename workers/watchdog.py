@@ -12,9 +12,8 @@ from time import time
 
 import structlog
 
-from planner.reads import Failure
 from workers.dispatch import Dispatcher
-from workers.store import Store, failed
+from workers.store.decisions import CANCELED, EXPIRED, Decisions
 
 LOOK_EVERY_S = 1.0
 MOST = 100
@@ -26,21 +25,23 @@ log = structlog.get_logger()
 class Watchdog:
     """Looks for leases that ran out."""
 
-    def __init__(self, store: Store, dispatcher: Dispatcher) -> None:
-        self._store = store
+    def __init__(self, decisions: Decisions, dispatcher: Dispatcher) -> None:
+        self._decisions = decisions
         self._dispatcher = dispatcher
 
     async def look(self) -> None:
         """Take over what is overdue now. Raises StoreError or PublishError; the leases then run out again."""
-        for id in await self._store.overdue(MOST):
-            if not await self._store.take_over(id):
+        for id in await self._decisions.overdue(MOST):
+            if not await self._decisions.take_over(id):
                 continue
-            snapshot = await self._store.load(id)
+            snapshot = await self._decisions.load(id)
             if snapshot is None:
-                await self._store.drop_lease(id)
+                await self._decisions.drop_lease(id)
             elif snapshot.deadline <= time():
                 log.warning("decision expired", decision=id)
-                await self._store.finish(id, failed(Failure("expired", "the decision's deadline passed")))
+                await self._decisions.finish(id, EXPIRED)
+            elif snapshot.canceling:
+                await self._decisions.finish(id, CANCELED)
             else:
                 log.warning("decision taken over", decision=id, wave=snapshot.number)
-                await self._dispatcher.publish_again(id, snapshot.number)
+                await self._dispatcher.publish_again(id, snapshot.number, snapshot.lane)

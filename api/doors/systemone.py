@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import orjson
 from fastapi import APIRouter, Request, Response
-from pydantic import ValidationError
 
-from api.body import BadJson, BodyError, read_json
+from api.doors.door import Door
 from api.doors.raw_route import RawRoute
-from api.service import Service, Unavailable, UnknownModel
-from planner.dialects.systemone import parse
+from api.refusals import Entry, Refusal
 from planner.dialects.systemone_request import SystemOneRequest
-from planner.errors import Invalid, TooLong
-from planner.reads import Failure
 
 REQUEST_ID = "x-typesafe-request-id"
-RETRY_AFTER_S = 1
 OVERLOADED = 529
 
 USAGE_KINDS = frozenset({"union_tag_invalid", "unsupported_question_type"})
-"""Validation errors that are 400 `api_usage_error`: a question type that is not served."""
+"""Wrong fields that are 400 `api_usage_error`: a question type that is not served."""
 
-FAILURES = {
-    "no_engine": (OVERLOADED, "overloaded_error"),
-    "expired": (OVERLOADED, "overloaded_error"),
-    "gone": (OVERLOADED, "overloaded_error"),
-    "max_tokens_exceeded": (400, "max_tokens_exceeded"),
-    "refused": (502, "api_error"),
-    "value_error": (400, "api_usage_error"),
+_TYPES = {
+    401: "authentication_error",
+    403: "authentication_error",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "overloaded_error",
+    500: "api_error",
+    502: "api_error",
 }
-"""How the failure of a decision is told: its code to a status and an error type."""
+"""Error types by the status of native routes; any other is an `api_usage_error`."""
 
 router = APIRouter(route_class=RawRoute)
 
@@ -47,79 +44,38 @@ router = APIRouter(route_class=RawRoute)
     },
 )
 async def decide(request: Request) -> Response:
-    """One decision, waited for. Over the sync limit it answers 529, and the decision runs on."""
-    service: Service = request.app.state.service
-    try:
-        body, size = await read_json(request, service.settings.max_body_bytes)
-        accepted = await service.decide(parse(body), size, service.settings.sync_limit_s)
-    except BadJson as error:
-        return _validation([_entry((), str(error), "json_invalid", None)])
-    except BodyError as error:
-        return _error(error.status, "api_usage_error", str(error))
-    except ValidationError as error:
-        return _invalid_fields(error)
-    except TooLong as error:
-        return _error(400, "max_tokens_exceeded", error.message)
-    except Invalid as error:
-        return _invalid_field(error)
-    except UnknownModel as error:
-        return _error(400, "api_usage_error", str(error))
-    except Unavailable as error:
-        return _error(OVERLOADED, "overloaded_error", str(error))
-    if accepted.outcome is None:
-        limit = service.settings.sync_limit_s
-        return _error(
-            OVERLOADED,
-            "overloaded_error",
-            f"no answer within {limit:g} s; it is still worked on",
-            accepted.id,
-        )
-    failure = accepted.outcome.failure()
-    if failure is not None:
-        return _failure(failure, accepted.id)
-    return Response(accepted.outcome.body, media_type="application/json", headers={REQUEST_ID: accepted.id})
+    """One decision, waited for unless the client prefers a job. Over the sync limit it answers 529, and the
+    decision runs on.
+    """
+    return await DOOR.answer(request)
 
 
-def _invalid_fields(error: ValidationError) -> Response:
-    entries = error.errors(include_url=False, include_context=False)
-    for entry in entries:
-        if entry["type"] in USAGE_KINDS:
-            return _error(400, "api_usage_error", f"{_path(entry['loc'])}: {entry['msg']}")
-    return _validation(
-        [_entry(entry["loc"], entry["msg"], entry["type"], entry["input"]) for entry in entries]
-    )
+def _refuse(refusal: Refusal) -> Response:
+    usage = next((entry for entry in refusal.entries if entry.kind in USAGE_KINDS), None)
+    if usage is not None:
+        return _error(400, "api_usage_error", f"{'.'.join(map(str, usage.loc))}: {usage.message}", refusal)
+    if refusal.entries:
+        return _json(422, {"detail": [_entry(entry) for entry in refusal.entries]}, dict(refusal.headers))
+    if refusal.code == "max_tokens_exceeded":
+        return _error(refusal.status, "max_tokens_exceeded", refusal.message, refusal)
+    status = OVERLOADED if refusal.status in (503, 504) else refusal.status
+    return _error(status, _TYPES.get(refusal.status, "api_usage_error"), refusal.message, refusal)
 
 
-def _invalid_field(error: Invalid) -> Response:
-    if error.kind in USAGE_KINDS:
-        return _error(400, "api_usage_error", f"{_path(error.loc)}: {error.message}")
-    return _validation([_entry(error.loc, error.message, error.kind, error.given)])
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {"loc": ["body", *entry.loc], "msg": entry.message, "type": entry.kind, "input": entry.given}
 
 
-def _failure(failure: Failure, id: str) -> Response:
-    status, error_type = FAILURES.get(failure.code, (500, "api_error"))
-    return _error(status, error_type, failure.message, id)
-
-
-def _path(loc: tuple[int | str, ...]) -> str:
-    return ".".join(map(str, loc))
-
-
-def _entry(loc: tuple[int | str, ...], message: str, kind: str, given: Any) -> dict[str, Any]:
-    return {"loc": ["body", *loc], "msg": message, "type": kind, "input": given}
-
-
-def _validation(entries: list[dict[str, Any]]) -> Response:
-    return _json(422, {"detail": entries}, {})
-
-
-def _error(status: int, error_type: str, message: str, id: str | None = None) -> Response:
-    headers = {} if id is None else {REQUEST_ID: id}
-    if status == OVERLOADED:
-        headers |= {"retry-after": str(RETRY_AFTER_S), "retry-after-ms": str(1000 * RETRY_AFTER_S)}
+def _error(status: int, error_type: str, message: str, refusal: Refusal) -> Response:
+    headers = dict(refusal.headers)
+    if (again := refusal.retry_after_s) is not None:
+        headers |= {"retry-after": str(math.ceil(again)), "retry-after-ms": str(round(1000 * again))}
     return _json(status, {"detail": {"error_type": error_type, "message": message}}, headers)
 
 
 def _json(status: int, body: Any, headers: dict[str, str]) -> Response:
     content = orjson.dumps(body, default=str, option=orjson.OPT_NON_STR_KEYS)
     return Response(content, status_code=status, media_type="application/json", headers=headers)
+
+
+DOOR = Door("systemone", REQUEST_ID, _refuse)

@@ -14,7 +14,7 @@ from planner.decision import Decision
 class Timing:
     """What a clock saw of a decision, in milliseconds: waiting for its first worker, and in all.
 
-    `queued_ms` is None for a decision whose first wave was shared among several.
+    `queued_ms` is None where that is not known.
     """
 
     queued_ms: float | None

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
 from planner.decision import NO, YES, Alternative, as_text
+from planner.dialects.job_fields import JobFields
 from planner.errors import Invalid
 from planner.formats import MAX_LEVELS, MAX_OPTIONS
 from planner.spans.blanks import MOST_TOKENS
@@ -159,7 +160,7 @@ AnyQuestion = Annotated[
 ]
 
 
-class Extensions(_Model):
+class Extensions(JobFields):
     """What a Canvass body may carry beside System One's own fields."""
 
     instructions: Text | None = None
@@ -189,7 +190,7 @@ class SystemOneRequest(Extensions):
         """Fields that would change the answer must not be ignored while nothing serves them."""
         if not isinstance(body, dict):
             raise PydanticCustomError("dict_type", "Input should be a JSON object")
-        for name in ("assets", "images", "think", "webhook", "deadline_ms"):
+        for name in ("assets", "images", "think"):
             if body.get(name):
                 message = f"`{name}` is not served by this version"
                 raise Invalid((name,), message, kind="not_served", given=body[name])

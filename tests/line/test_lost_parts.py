@@ -16,7 +16,9 @@ from planner.decision import Alternative, Decision, Question
 from planner.reads import Wave
 from tests.line.conftest import ask_at
 from workers.settings import Settings
-from workers.store import Outcome, Store
+from workers.store.decisions import Decisions, Outcome
+from workers.store.store import Store
+from workers.terms import Terms
 
 
 def tokens_read(stack: Stack) -> float:
@@ -102,12 +104,13 @@ def test_a_decision_that_was_stored_but_never_published_is_published_by_the_watc
             return await orphaned(redis)
 
     async def orphaned(redis: Redis) -> Outcome:
-        store = Store(redis, Settings(queued_lease_s=1.5))
+        settings = Settings(queued_lease_s=1.5)
+        decisions = Decisions(Store(redis, settings), settings)
         question = Question("a", "noul", "Is it urgent?", (Alternative("yes"), Alternative("no")))
         decision = Decision("jev-latest", "A state.", (question,))
-        await store.save("dec_orphan", decision, Wave(0, ()), "nobody")
+        await decisions.save("dec_orphan", decision, Wave(0, ()), 1, Terms(), "nobody")
         for _ in range(100):
-            outcome = (await store.outcomes(["dec_orphan"]))["dec_orphan"]
+            outcome = (await decisions.outcomes(["dec_orphan"]))["dec_orphan"]
             if outcome is not None:
                 return outcome
             await asyncio.sleep(0.2)

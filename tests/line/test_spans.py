@@ -250,5 +250,5 @@ def test_twenty_questions_about_a_hundred_thousand_characters_run_as_sharded_cho
         logs = "".join(path.read_text() for path in stack.logs.iterdir())
     assert {answer["text"] for answer in body["answers"].values()} == {NEEDLE}
     assert {text[answer["start"] : answer["end"]] for answer in body["answers"].values()} == {NEEDLE}
-    assert body["diagnostics"]["timing"]["queued_ms"] is None, "the first wave was shared among workers"
+    assert body["diagnostics"]["timing"]["queued_ms"] > 0
     assert "engine out" not in logs

@@ -142,7 +142,7 @@ def test_a_box_is_not_served_and_the_refusal_says_why(extra: dict[str, Any]) -> 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("assets", {"x": {}}), ("images", ["data:"]), ("think", 100), ("webhook", "https://example.com")],
+    [("assets", {"x": {}}), ("images", ["data:"]), ("think", 100)],
 )
 def test_a_field_that_nothing_serves_yet_is_refused_and_not_ignored(name: str, value: Any) -> None:
     with pytest.raises(Invalid, match=name) as refused:
@@ -151,7 +151,7 @@ def test_a_field_that_nothing_serves_yet_is_refused_and_not_ignored(name: str, v
     assert refused.value.kind == "not_served"
 
 
-@pytest.mark.parametrize(("name", "value"), [("assets", {}), ("images", []), ("think", 0), ("webhook", "")])
+@pytest.mark.parametrize(("name", "value"), [("assets", {}), ("images", []), ("think", 0)])
 def test_an_unserved_field_that_asks_for_nothing_is_let_pass(name: str, value: Any) -> None:
     assert parse(body(**{name: value})) == parse(body())
 

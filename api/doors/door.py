@@ -1,0 +1,107 @@
+"""What every decision door does, whatever its dialect: from a request to an answer, a job or a refusal.
+
+    admit the caller > read the body > parse it > settle how long to wait > decide > tell
+
+A door is its dialect's name and how it tells a refusal; all else is the same for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import time
+
+import orjson
+from fastapi import Request, Response
+
+from api.body import Body, read_json
+from api.callers import ANYONE, Caller
+from api.preferences import Preference, read_preference
+from api.refusals import REFUSED, Refusal, refusal_of, refusal_of_failure
+from api.repeats import MOST_KEY, decision_of_key, decision_of_twin
+from api.service import Accepted, Service
+from api.terms import terms_of
+from planner.dialects import DIALECTS
+from workers.jobs import urls_of
+from workers.store.names import Named, name_of
+
+REPLAYED = {"Idempotent-Replayed": "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One public API shape.
+
+    `dialect` names its language in `DIALECTS`; `refuse` tells a refusal in it, with the decision's id
+    where there is one; `id_header` carries that id.
+    """
+
+    dialect: str
+    id_header: str
+    refuse: Callable[[Refusal], Response]
+
+    async def answer(self, request: Request) -> Response:
+        """The response to a decision that was posted."""
+        service: Service = request.app.state.service
+        caller, headers = ANYONE, {"Vary": "Prefer"}
+        try:
+            preference = read_preference(request.headers.getlist("prefer"))
+            body = await read_json(request, service.settings.max_body_bytes)
+            accepted, replayed = await self._decide(request, service, caller, body, preference)
+            headers |= {self.id_header: accepted.id, **(REPLAYED if replayed else {})}
+            response = await _told(service, caller, accepted, preference)
+            if preference.applied:
+                headers["Preference-Applied"] = preference.applied
+        except REFUSED as error:
+            response = self.refuse(refusal_of(error))
+        response.headers.update({**headers, **caller.headers})
+        return response
+
+    async def _decide(
+        self, request: Request, service: Service, caller: Caller, body: Body, preference: Preference
+    ) -> tuple[Accepted, bool]:
+        """The decision asked for, and whether it is one that was asked for before."""
+        decision = replace(DIALECTS[self.dialect].parse(body.value), salt=caller.salt)
+        twin = name_of("twin", caller.id, self.dialect, body.content)
+        terms = terms_of(body.value, caller, service.settings, twin)
+        wait_s = service.settings.sync_limit_s if preference.wait_s is None else preference.wait_s
+        id, key = service.new_id(), request.headers.get("idempotency-key")
+        if key is None:
+            retried = request.headers.get("x-typesafe-retry-count", "0") != "0"
+            earlier = await decision_of_twin(service.names, service.decisions, twin) if retried else None
+            if earlier is not None:
+                return await service.join(earlier, wait_s), True
+            return await service.decide(id, decision, len(body.content), terms, wait_s), False
+        if not 0 < len(key) <= MOST_KEY:
+            raise Refusal(400, "bad_idempotency_key", f"an Idempotency-Key has 1 to {MOST_KEY} characters")
+        name = name_of("key", caller.id, self.dialect, key)
+        named = Named(id, name_of(body.content), time() + service.settings.sync_limit_s + wait_s)
+        keep_s = service.settings.deadline_s + service.settings.retention_s
+        earlier = await decision_of_key(service.names, service.decisions, name, named, keep_s)
+        if earlier is not None:
+            return await service.join(earlier, wait_s), True
+        try:
+            return await service.decide(id, decision, len(body.content), terms, wait_s), False
+        except REFUSED:
+            await service.names.release(name)
+            raise
+
+
+async def _told(service: Service, caller: Caller, accepted: Accepted, preference: Preference) -> Response:
+    """The answer, or the job when the client would have one. Raises Refusal when there is neither."""
+    id, outcome = accepted.id, accepted.outcome
+    if outcome is None and preference.wait_s is None:
+        limit = service.settings.sync_limit_s
+        raise Refusal(
+            503,
+            "no_answer_yet",
+            f"no answer within {limit:g} s; it is still worked on, as {urls_of(id)['get']}",
+            retry_after_s=1,
+        )
+    if outcome is None:
+        job = orjson.dumps(await service.job(id, caller.id))
+        headers = {"Location": urls_of(id)["get"], "Retry-After": "1"}
+        return Response(job, status_code=202, media_type="application/json", headers=headers)
+    if (failure := outcome.failure()) is not None:
+        raise refusal_of_failure(failure)
+    return Response(outcome.body, media_type="application/json")

@@ -1,0 +1,123 @@
+"""The native door: jobs (API.md, section 4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from api.callers import ANYONE, Caller
+from api.pages import page_of_jobs
+from api.preferences import MOST_WAIT_S
+from api.problems import PROBLEM
+from api.schemas import Job, JobList, Status
+from api.service import Service
+from workers.jobs import TERMINAL, Fields, events_of, status_of
+
+LOOK_EVERY_S = 1.0
+"""Seconds after which a stream of events looks at the store, whatever it heard."""
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=PROBLEM)
+
+
+def caller_of(request: Request) -> Caller:
+    """Who sends the request."""
+    return ANYONE
+
+
+def service_of(request: Request) -> Service:
+    """The decision service."""
+    service: Service = request.app.state.service
+    return service
+
+
+TheService = Annotated[Service, Depends(service_of)]
+TheCaller = Annotated[Caller, Depends(caller_of)]
+
+
+async def own_job(id: str, service: TheService, caller: TheCaller) -> Fields:
+    """The job in the path, if it is the caller's. Raises Refusal (404)."""
+    return await service.job_fields(id, caller.id)
+
+
+@router.get("/{id}", summary="A job; with `wait`, once it is done or the wait is over", response_model=Job)
+async def get_job(
+    id: str,
+    service: TheService,
+    caller: TheCaller,
+    wait: Annotated[float, Query(ge=0, le=MOST_WAIT_S, description="Seconds to wait for its end.")] = 0,
+) -> Response:
+    """The job. A wait that ends before it does is no failure: it shows the job as it stands."""
+    job = await service.job(id, caller.id)
+    if wait and not job["done"]:
+        await service.join(id, wait)
+        job = await service.job(id, caller.id)
+    return _json(job)
+
+
+@router.get("", summary="Jobs, newest first", response_model=JobList)
+async def list_jobs(
+    service: TheService,
+    caller: TheCaller,
+    status: Status | None = None,
+    after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> Response:
+    """The caller's own jobs. A page that a status thins out may hold fewer than `limit`, and still have
+    a `next`.
+    """
+    return _json(await page_of_jobs(service.decisions, caller.id, status, after, limit))
+
+
+@router.post("/{id}/cancel", summary="Cancel a job", status_code=202, response_model=Job)
+async def cancel_job(
+    id: str, service: TheService, caller: TheCaller, _: Annotated[Fields, Depends(own_job)]
+) -> Response:
+    """Ask for its reads to stop. The job is `canceled` once they have; one that is done stays as it is."""
+    await service.decisions.cancel(id)
+    return _json(await service.job(id, caller.id), status=202)
+
+
+@router.get("/{id}/events", summary="A job's events as they happen", response_class=EventSourceResponse)
+async def job_events(
+    id: str,
+    service: TheService,
+    caller: TheCaller,
+    _: Annotated[Fields, Depends(own_job)],
+    last_event_id: Annotated[
+        int, Header(ge=0, description="The last event seen: the stream goes on after it.")
+    ] = 0,
+) -> AsyncIterator[ServerSentEvent]:
+    """`queued`, `started`, `stage`, `progress`, `done`, numbered from 1. `done` carries the job, and is the
+    last.
+    """
+    seen = last_event_id
+    with service.waiting.watching(id) as step:
+        await service.decisions.listen(id, service.waiting.channel, events=True)
+        while True:
+            fields = await service.job_fields(id, caller.id)
+            for event in events_of(id, fields):
+                if event.number > seen:
+                    seen = event.number
+                    yield ServerSentEvent(
+                        raw_data=orjson.dumps(event.data).decode(), event=event.name, id=str(event.number)
+                    )
+            if status_of(fields) in TERMINAL:
+                return
+            try:
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await step.wait()
+            except TimeoutError:
+                pass
+            step.clear()
+
+
+def _json(body: dict[str, Any], status: int = 200) -> Response:
+    headers = {"Cache-Control": "no-store"}
+    if body.get("done") is False:
+        headers["Retry-After"] = "1"
+    return Response(orjson.dumps(body), status, headers, "application/json")

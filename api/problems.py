@@ -1,0 +1,91 @@
+"""Refusals as native routes tell them: RFC 9457 problem details with a stable `code`."""
+
+from __future__ import annotations
+
+import math
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from api.refusals import Entry, Refusal, refusal_of
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class ProblemField(BaseModel):
+    """One wrong field of a request."""
+
+    pointer: str = Field(description="Where it stands, as a JSON Pointer.")
+    detail: str
+    code: str = Field(description="Stable name of the rule it breaks.")
+
+
+class Problem(BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    code: str = Field(description="Stable name of what went wrong.")
+    errors: list[ProblemField] = []
+
+
+PROBLEM: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "What went wrong",
+        "model": Problem,
+        "content": {
+            MEDIA_TYPE: {"schema": Problem.model_json_schema(ref_template="#/components/schemas/{model}")}
+        },
+    }
+}
+"""For a route's `responses`."""
+
+
+def problem(refusal: Refusal) -> Response:
+    """The response that tells a refusal."""
+    body = {
+        "type": "about:blank",
+        "title": refusal.code.replace("_", " ").capitalize(),
+        "status": refusal.status,
+        "detail": refusal.message,
+        "code": refusal.code,
+        "errors": [
+            {"pointer": _pointer(entry.loc), "detail": entry.message, "code": entry.kind}
+            for entry in refusal.entries
+        ],
+    }
+    headers = dict(refusal.headers)
+    if refusal.retry_after_s is not None:
+        headers["Retry-After"] = str(math.ceil(refusal.retry_after_s))
+    return Response(orjson.dumps(body), refusal.status, headers, MEDIA_TYPE)
+
+
+async def tell(_: Request, error: Exception) -> Response:
+    """The handler of every refusal that a route lets through."""
+    return problem(refusal_of(error))
+
+
+async def tell_invalid(_: Request, error: Exception) -> Response:
+    """The handler of parameters that a native route does not take."""
+    assert isinstance(error, RequestValidationError)
+    entries = tuple(Entry(e["loc"], e["msg"], e["type"], None) for e in error.errors())
+    message = f"{'.'.join(map(str, entries[0].loc))}: {entries[0].message}"
+    return problem(Refusal(422, "invalid_request", message, entries=entries))
+
+
+async def tell_http_error(_: Request, error: Exception) -> Response:
+    """The handler of what no route serves."""
+    assert isinstance(error, HTTPException)
+    code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_").replace("-", "_")
+    return problem(Refusal(error.status_code, code, str(error.detail), headers=error.headers))
+
+
+def _pointer(loc: tuple[int | str, ...]) -> str:
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in loc)

@@ -1,0 +1,117 @@
+"""Refusals: every reason why a request is not answered, in one shape that each door tells in its words.
+
+A refusal has a stable `code`, the status of native routes, and a sentence. What is wrong with single
+fields stands in `entries`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from api.body import BadEncoding, BadJson, BodyError, TooLarge
+from planner.errors import Invalid, TooLong
+from planner.reads import Failure
+from workers.store.decisions import TooManyOpen
+from workers.store.store import StoreError
+
+RETRY_AFTER_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One wrong field: its path in the body, what is wrong, the rule's name, and the value itself."""
+
+    loc: tuple[int | str, ...]
+    message: str
+    kind: str
+    given: Any
+
+
+class Refusal(Exception):
+    """Why a request is not answered. `headers` go with it, `retry_after_s` says when to come back."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        entries: tuple[Entry, ...] = (),
+        retry_after_s: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.entries = entries
+        self.retry_after_s = retry_after_s
+        self.headers = headers or {}
+
+
+class Unavailable(Refusal):
+    """The decision could not be accepted: the store is away, or no engine is in. It may be sent again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(503, "unavailable", message, retry_after_s=RETRY_AFTER_S)
+
+
+REFUSED = (Refusal, BodyError, ValidationError, Invalid, TooManyOpen, StoreError)
+"""What `refusal_of` takes: whatever a request may be refused with on its way in."""
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """The refusal that one of REFUSED stands for."""
+    match error:
+        case Refusal():
+            return error
+        case BadJson():
+            return _invalid("invalid_json", [Entry((), str(error), "json_invalid", None)])
+        case TooLarge():
+            return Refusal(413, "body_too_large", str(error))
+        case BadEncoding():
+            return Refusal(error.status, "bad_encoding", str(error))
+        case BodyError():
+            return Refusal(error.status, "bad_body", str(error))
+        case ValidationError():
+            found = error.errors(include_url=False, include_context=False)
+            return _invalid(
+                "invalid_request", [Entry(e["loc"], e["msg"], e["type"], e["input"]) for e in found]
+            )
+        case TooLong():
+            return Refusal(400, "max_tokens_exceeded", error.message)
+        case Invalid():
+            return _invalid("invalid_request", [Entry(error.loc, error.message, error.kind, error.given)])
+        case TooManyOpen():
+            return Refusal(429, "too_many_open", str(error), retry_after_s=RETRY_AFTER_S)
+        case StoreError():
+            return Unavailable(str(error))
+    raise TypeError(f"{error!r} is no refusal")
+
+
+_FAILURES = {
+    "no_engine": 503,
+    "expired": 504,
+    "gone": 503,
+    "canceled": 409,
+    "max_tokens_exceeded": 400,
+    "refused": 502,
+    "value_error": 400,
+}
+
+
+def refusal_of_failure(failure: Failure) -> Refusal:
+    """The refusal that a decision without an answer ends in."""
+    status = _FAILURES.get(failure.code, 500)
+    again = RETRY_AFTER_S if status in (503, 504) else None
+    return Refusal(status, failure.code, failure.message, retry_after_s=again)
+
+
+def _invalid(code: str, entries: list[Entry]) -> Refusal:
+    first = entries[0]
+    path = ".".join(map(str, first.loc))
+    return Refusal(422, code, f"{path}: {first.message}" if path else first.message, entries=tuple(entries))

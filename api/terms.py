@@ -1,0 +1,43 @@
+"""From a request's body and its caller to the terms of its decision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from api.callers import Caller
+from planner.dialects.job_fields import JobFields
+from planner.errors import Invalid
+from workers.settings import Settings
+from workers.terms import Terms
+
+_FIELDS = frozenset(JobFields.model_fields)
+
+
+def terms_of(body: Any, caller: Caller, settings: Settings, twin: str) -> Terms:
+    """The terms that a body asks for. Raises pydantic's ValidationError, or Invalid."""
+    if not isinstance(body, dict) or not body.keys() & _FIELDS:
+        return Terms(owner=caller.id, most_open=caller.most_open, twin=twin)
+    fields = JobFields.model_validate({name: body[name] for name in _FIELDS & body.keys()})
+    return Terms(
+        owner=caller.id,
+        most_open=caller.most_open,
+        deadline_s=_deadline_s(fields, settings),
+        webhook=fields.webhook,
+        events=fields.webhook_events_filter,
+        metadata=fields.metadata,
+        twin=twin,
+    )
+
+
+def _deadline_s(fields: JobFields, settings: Settings) -> float | None:
+    if fields.deadline_ms is None:
+        return None
+    most = 1000 * settings.deadline_s
+    if fields.deadline_ms > most:
+        raise Invalid(
+            ("deadline_ms",),
+            f"a decision may take {most} ms at most (CANVASS_DEADLINE_S)",
+            kind="less_than_equal",
+            given=fields.deadline_ms,
+        )
+    return fields.deadline_ms / 1000

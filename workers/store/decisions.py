@@ -1,0 +1,441 @@
+"""Decisions in the store: each while it runs, and its outcome while it is kept.
+
+One hash per decision, one key, one expiry:
+
+    decision    what was asked (planner.Decision)           status    open, or a terminal status
+    wave        number of the current wave                  body      the outcome, once there is one
+    wave:N      the reads of wave N                         shards    how many tasks share the current wave
+    result:ID   the result of read ID                       holder    who runs the current wave
+    stage, stages, done, planned   how far it got           mover     who made it current
+    log         its events between begin and end            channel   where those who wait listen
+    cancel      when it was asked to be canceled            watched   set when someone wants its events
+    owner, lane, metadata, webhook, hooks                   its terms (workers/terms.py)
+    created, started, finished, deadline, expires           seconds since 1970
+
+Beside the hashes stand four kinds of sorted sets: `leases` (a decision that is open is in it, with the
+time by which someone must have renewed it; one that ran out is taken over by whoever sees it,
+workers/watchdog.py), `queued` (those that no worker has begun), and per owner `jobs:OWNER` (all that are
+kept) and `open:OWNER` (those that count against a limit of open ones).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from time import time
+from typing import Any
+
+import orjson
+
+from planner.decision import Decision
+from planner.reads import Failure, Result, Wave, result_from_bytes, result_to_bytes
+from workers.dispatch import shard_count
+from workers.settings import Settings
+from workers.store import scripts
+from workers.store.store import Store, fields_of
+from workers.terms import Terms
+
+TWIN_KEPT_S = 120
+"""Seconds in which a request that comes again finds its decision."""
+
+PUT_CHUNK = 1000
+"""Most results one script call carries: Lua's `unpack` holds some thousands of values."""
+
+_RUN_FIELDS = (
+    "decision",
+    "wave",
+    "status",
+    "created",
+    "started",
+    "deadline",
+    "lane",
+    "cancel",
+    "wave:0",
+)
+
+JOB_FIELDS = (
+    "status",
+    "body",
+    "created",
+    "started",
+    "finished",
+    "deadline",
+    "expires",
+    "cancel",
+    "stage",
+    "stages",
+    "done",
+    "planned",
+    "log",
+    "metadata",
+    "owner",
+    "webhook",
+    "hooks",
+)
+"""What a job shows of its decision (workers/jobs.py): all but the state and the reads."""
+
+
+class TooManyOpen(Exception):
+    """The owner has as many open decisions as its key allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An open decision as a worker finds it: its current wave, and the results so far.
+
+    `created`, `started` and `deadline` are in seconds since 1970, `size` is that of the decision and its
+    wave in bytes, `lane` the queue its tasks go through.
+    """
+
+    id: str
+    decision: Decision
+    number: int
+    wave: Wave
+    results: Mapping[str, Result]
+    created: float
+    started: float | None
+    deadline: float
+    lane: str
+    canceling: bool
+    size: int
+
+    @property
+    def queued_ms(self) -> float | None:
+        """Milliseconds until a worker began; None when that is not known."""
+        return None if self.started is None else 1000 * (self.started - self.created)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A finished decision: its terminal status, and the body its door answers with.
+
+    The body of one that did not succeed is `{"code", "message"}`.
+    """
+
+    status: str
+    body: bytes
+
+    def failure(self) -> Failure | None:
+        """What went wrong, or None for a success."""
+        return None if self.status == "succeeded" else Failure(**orjson.loads(self.body))
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing is known of the decision: it never was, or is no longer kept."""
+        return self is GONE
+
+
+CANCELED = Outcome("canceled", orjson.dumps({"code": "canceled", "message": "canceled on request"}))
+GONE = Outcome("failed", orjson.dumps({"code": "gone", "message": "the decision is no longer kept"}))
+EXPIRED = Outcome("expired", orjson.dumps({"code": "expired", "message": "the decision's deadline passed"}))
+
+
+def failed(failure: Failure) -> Outcome:
+    """The outcome of a decision that could not be answered."""
+    if failure.code == "expired":
+        return EXPIRED
+    return Outcome("failed", orjson.dumps({"code": failure.code, "message": failure.message}))
+
+
+class Decisions:
+    """Reads and writes decisions. Every method raises StoreError when Redis cannot be reached."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._leases = store.key("leases")
+        self._queued = store.key("queued")
+        self.cancels = store.key("cancels")
+        """The channel on which workers hear what is to be canceled."""
+
+    def _key(self, id: str) -> str:
+        return self._store.key("decision", id)
+
+    def _keys(self, id: str) -> tuple[str, str, str]:
+        return self._key(id), self._leases, self._queued
+
+    async def save(
+        self, id: str, decision: Decision, wave: Wave, stages: int, terms: Terms, channel: str
+    ) -> None:
+        """Accept a decision: from here on it cannot be lost. Raises TooManyOpen.
+
+        `stages` counts the stages of its plan; `channel` is where its outcome is told, or empty.
+        """
+        settings, now = self._settings, time()
+        deadline = now + (terms.deadline_s or settings.deadline_s)
+        keep = settings.deadline_s + settings.retention_s
+        fields: dict[str, Any] = {
+            "decision": decision.to_json(),
+            "status": "open",
+            "wave": 0,
+            "wave:0": wave.to_bytes(),
+            "shards": shard_count(len(wave.reads), settings),
+            "stage": wave.stage,
+            "stages": stages,
+            "planned": len(wave.reads),
+            "created": now,
+            "deadline": deadline,
+            **terms.to_fields(),
+        }
+        if channel:
+            fields["channel"] = channel
+        names = [("SET", self._store.key("name", terms.twin), id, "EX", TWIN_KEPT_S)] if terms.twin else []
+        accepted, *_ = await self._store.run(
+            (
+                "EVAL",
+                scripts.SAVE,
+                5,
+                *self._keys(id),
+                self._store.key("jobs", terms.owner),
+                self._store.key("open", terms.owner),
+                id,
+                now,
+                keep,
+                min(now + settings.queued_lease_s, deadline),
+                deadline,
+                terms.most_open,
+                *(part for field in fields.items() for part in field),
+            ),
+            *names,
+        )
+        if not accepted:
+            raise TooManyOpen(f"{terms.most_open} decisions of this key are open, as many as it may have")
+
+    async def claim(self, id: str, number: int) -> Snapshot | None:
+        """Take an open decision to run its current wave, or None when it is not to be run here.
+
+        That is when it is over or gone, or when another worker runs it and says so by renewing its
+        lease. `number` is the wave the caller expects; when another is current, that one is loaded.
+        """
+        names = _RUN_FIELDS if number == 0 else ()
+        now = time()
+        (values,) = await self._store.run(
+            (
+                "EVAL",
+                scripts.CLAIM,
+                3,
+                *self._keys(id),
+                id,
+                now,
+                now + self._settings.lease_s,
+                secrets.token_hex(8),
+                self._store.prefix,
+                self._settings.webhook_retention_s,
+                *(names or ("wave",)),
+            )
+        )
+        if values is None:
+            return None
+        fields = {name.encode(): value for name, value in zip(names, values, strict=False)}
+        if fields.get(b"wave") == b"0":
+            return _snapshot(id, fields)
+        return await self.load(id)
+
+    async def start(self, id: str) -> None:
+        """Say that a decision whose first wave is a chord has begun."""
+        keep = self._settings.webhook_retention_s
+        await self._store.run(
+            ("EVAL", scripts.START, 3, *self._keys(id), id, time(), self._store.prefix, keep)
+        )
+
+    async def load(self, id: str) -> Snapshot | None:
+        """An open decision with its current wave and all results so far, or None when it is over or gone."""
+        (reply,) = await self._store.run(("HGETALL", self._key(id)))
+        return _snapshot(id, fields_of(reply))
+
+    async def put_results(self, id: str, results: Mapping[str, Result]) -> bool:
+        """Keep some results of an open decision; False when it is over, and nothing more of it counts."""
+        pairs = _result_pairs(results)
+        kept = await self._store.run(
+            *(
+                (
+                    "EVAL",
+                    scripts.PUT_RESULTS,
+                    1,
+                    self._key(id),
+                    id,
+                    time(),
+                    *pairs[start : start + 2 * PUT_CHUNK],
+                )
+                for start in range(0, len(pairs), 2 * PUT_CHUNK)
+            )
+        )
+        return all(kept)
+
+    async def advance(self, snapshot: Snapshot, wave: Wave, results: Mapping[str, Result]) -> bool:
+        """Move a decision from the wave it was seen in to the next; True for the one caller that moved it.
+
+        `results` are those of its wave that are not in the store yet.
+        """
+        now, number = time(), snapshot.number
+        done = len(snapshot.results.keys() | results.keys())
+        progress = {"stage": wave.stage, "done": done, "planned": done + len(wave.reads)}
+        counts = " ".join(map(str, progress.values()))
+        log = f"progress {now} {counts}\n"
+        if wave.stage != snapshot.wave.stage:
+            log += f"stage {now} {counts}\n"
+        fields = {**progress, "shards": shard_count(len(wave.reads), self._settings)}
+        (moved,) = await self._store.run(
+            (
+                "EVAL",
+                scripts.ADVANCE,
+                2,
+                self._key(snapshot.id),
+                self._leases,
+                number,
+                number + 1,
+                wave.to_bytes(),
+                secrets.token_hex(8),
+                min(now + self._settings.queued_lease_s, snapshot.deadline),
+                snapshot.id,
+                log,
+                *(part for field in fields.items() for part in field),
+                *_result_pairs(results),
+            )
+        )
+        return bool(moved)
+
+    async def finish(self, id: str, outcome: Outcome) -> bool:
+        """End a decision and tell those who wait; True for the one caller that ended it."""
+        settings = self._settings
+        (ended,) = await self._store.run(
+            (
+                "EVAL",
+                scripts.FINISH,
+                3,
+                *self._keys(id),
+                id,
+                outcome.status,
+                outcome.body,
+                time(),
+                settings.retention_s,
+                self._store.prefix,
+                settings.webhook_retention_s,
+            )
+        )
+        return bool(ended)
+
+    async def cancel(self, id: str) -> None:
+        """Have an open decision canceled: now when nobody runs it, else once its reads have stopped."""
+        (reply,) = await self._store.run(
+            ("EVAL", scripts.CANCEL, 2, self._key(id), self._leases, id, time(), self.cancels)
+        )
+        if reply == b"free":
+            await self.finish(id, CANCELED)
+
+    async def canceled(self, ids: Sequence[str]) -> list[str]:
+        """Those of some decisions that are to be canceled."""
+        asked = await self._store.run(*(("HEXISTS", self._key(id), "cancel") for id in ids)) if ids else []
+        return [id for id, wanted in zip(ids, asked, strict=True) if wanted]
+
+    async def listen(self, id: str, channel: str, *, events: bool = False) -> bool:
+        """Have an outcome, and with `events` every step, told on a channel; False when it is over or gone."""
+        (open,) = await self._store.run(("EVAL", scripts.LISTEN, 1, self._key(id), channel, int(events)))
+        return bool(open)
+
+    async def renew(self, ids: Iterable[str]) -> None:
+        """Say that these decisions are still being run here. One that ended meanwhile stays ended."""
+        until = time() + self._settings.lease_s
+        pairs = [part for id in ids for part in (until, id)]
+        if pairs:
+            await self._store.run(("ZADD", self._leases, "XX", "GT", *pairs))
+
+    async def overdue(self, most: int) -> list[str]:
+        """Up to `most` decisions whose lease ran out."""
+        query = ("ZRANGE", self._leases, "-inf", time(), "BYSCORE", "LIMIT", 0, most)
+        (ids,) = await self._store.run(query)
+        return [id.decode() for id in ids]
+
+    async def take_over(self, id: str) -> bool:
+        """Take over a decision whose lease ran out; True for the one caller who must see to it."""
+        now = time()
+        until = now + self._settings.queued_lease_s
+        keys = self._key(id), self._leases
+        (taken,) = await self._store.run(("EVAL", scripts.TAKE_OVER, 2, *keys, id, now, until))
+        return bool(taken)
+
+    async def drop_lease(self, id: str) -> None:
+        """Forget the lease of a decision that is over or gone."""
+        await self._store.run(("ZREM", self._leases, id), ("ZREM", self._queued, id))
+
+    async def outcomes(self, ids: Sequence[str]) -> dict[str, Outcome | None]:
+        """The outcome of each decision, None while it is open. One that is gone has failed: `gone`."""
+        replies = await self._store.run(*(("HMGET", self._key(id), "status", "body") for id in ids))
+        return {id: _outcome(status, body) for id, (status, body) in zip(ids, replies, strict=True)}
+
+    async def jobs(self, ids: Sequence[str]) -> list[Mapping[str, bytes] | None]:
+        """What a job shows of each decision (JOB_FIELDS, those that it has), None for one that is gone."""
+        if not ids:
+            return []
+        replies = await self._store.run(*(("HMGET", self._key(id), *JOB_FIELDS) for id in ids))
+        found = [
+            {name: value for name, value in zip(JOB_FIELDS, values, strict=True) if value is not None}
+            for values in replies
+        ]
+        return [fields or None for fields in found]
+
+    async def listed(self, owner: str, before: str, most: int) -> list[tuple[str, str]]:
+        """Ids of an owner's decisions, newest first, each with its score; `before` bounds the score."""
+        key = self._store.key("jobs", owner)
+        (reply,) = await self._store.run(
+            ("ZREVRANGEBYSCORE", key, before, "-inf", "WITHSCORES", "LIMIT", 0, most)
+        )
+        return [(id.decode(), _score(score)) for id, score in _pairs(reply)]
+
+    async def queue_position(self, id: str) -> int | None:
+        """How many decisions wait before this one, plus one; None when it waits no longer."""
+        (rank,) = await self._store.run(("ZRANK", self._queued, id))
+        return None if rank is None else int(rank) + 1
+
+
+def _snapshot(id: str, fields: Mapping[bytes, bytes]) -> Snapshot | None:
+    if fields.get(b"status") != b"open":
+        return None
+    number = int(fields[b"wave"])
+    results = {
+        name.removeprefix(b"result:").decode(): result_from_bytes(value)
+        for name, value in fields.items()
+        if name.startswith(b"result:")
+    }
+    return Snapshot(
+        id=id,
+        decision=Decision.from_json(fields[b"decision"]),
+        number=number,
+        wave=Wave.from_bytes(fields[b"wave:%d" % number]),
+        results=results,
+        created=float(fields[b"created"]),
+        started=float(started) if (started := fields.get(b"started")) else None,
+        deadline=float(fields[b"deadline"]),
+        lane=fields[b"lane"].decode(),
+        canceling=fields.get(b"cancel") is not None,
+        size=len(fields[b"decision"]) + len(fields[b"wave:%d" % number]),
+    )
+
+
+def read_message(message: bytes) -> tuple[str, Outcome]:
+    """The decision id and outcome of what `finish` published."""
+    head, _, body = message.partition(b"\n")
+    id, status = head.decode().split(" ")
+    return id, Outcome(status, body)
+
+
+def _outcome(status: bytes | None, body: bytes | None) -> Outcome | None:
+    if status is None:
+        return GONE
+    return None if status == b"open" or body is None else Outcome(status.decode(), body)
+
+
+def _result_pairs(results: Mapping[str, Result]) -> list[str | bytes]:
+    return [part for id, result in results.items() for part in (f"result:{id}", result_to_bytes(result))]
+
+
+def _pairs(reply: Any) -> list[tuple[bytes, Any]]:
+    """Members and scores, as either protocol replies them."""
+    if reply and isinstance(reply[0], list | tuple):
+        return [(member, score) for member, score in reply]
+    return list(zip(reply[::2], reply[1::2], strict=True))
+
+
+def _score(score: Any) -> str:
+    return score.decode() if isinstance(score, bytes) else repr(score)

@@ -1,0 +1,207 @@
+"""The Lua scripts that decisions are kept with. Each is atomic in Redis; its docstring is its contract.
+
+KEYS[1] is always the decision's hash, KEYS[2] the sorted set of leases, in which the member is the
+decision's id and the score the time its lease runs out (seconds since 1970), KEYS[3] the sorted set of
+the decisions that no worker has begun yet. Scripts may be sent twice: the second run changes nothing.
+"""
+
+from __future__ import annotations
+
+_TELL = """
+local function tell(channels, message)
+  for channel in string.gmatch(channels or '', '%S+') do redis.call('PUBLISH', channel, message) end
+end
+"""
+"""Publish a message on each of some channels, which stand in one string."""
+
+_HOOK = """
+local function hook(key, prefix, id, event, now, keep)
+  local name = id .. ':' .. event
+  local copy = prefix .. ':delivery:' .. name
+  if redis.call('COPY', key, copy) == 0 then return end
+  redis.call('HDEL', copy, 'decision', 'wave:0', 'channel', 'holder')
+  redis.call('HSET', copy, 'event', event, 'state', 'pending')
+  redis.call('EXPIRE', copy, keep)
+  redis.call('ZADD', prefix .. ':deliveries', now, name)
+  redis.call('EXPIRE', prefix .. ':deliveries', keep)
+end
+"""
+"""Have a webhook delivered: a copy of the hash as it is at this moment, and its place in the queue of
+deliveries, due now. An event is delivered under one name, so it is queued once."""
+
+SAVE = """
+if redis.call('EXISTS', KEYS[1]) == 1 then return 1 end
+local limit = tonumber(ARGV[6])
+if limit > 0 then
+  redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', ARGV[2])
+  if redis.call('ZCARD', KEYS[5]) >= limit then return 0 end
+  redis.call('ZADD', KEYS[5], ARGV[5], ARGV[1])
+  redis.call('EXPIRE', KEYS[5], ARGV[3])
+end
+redis.call('HSET', KEYS[1], unpack(ARGV, 7))
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
+redis.call('ZADD', KEYS[3], ARGV[2], ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', ARGV[2] - ARGV[3])
+redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])
+for place = 2, 4 do redis.call('EXPIRE', KEYS[place], ARGV[3]) end
+return 1
+"""
+"""Accept a decision.
+
+KEYS[4] is the sorted set of its owner's decisions by time, KEYS[5] that of its owner's open ones by
+deadline. ARGV: its id, the time now, seconds to keep it, when its lease runs out, its deadline, the
+most open decisions of its owner (0: any number), then field names and values in pairs. Returns 0 when
+the owner has too many open. The sorted sets are kept as long as the decision accepted last.
+"""
+
+CLAIM = f"""{_TELL}{_HOOK}
+local id, now, until_, token, prefix, keep = unpack(ARGV, 1, 6)
+local status, holder, wave = unpack(redis.call('HMGET', KEYS[1], 'status', 'holder', 'wave'))
+if status ~= 'open' then return false end
+local lease = redis.call('ZSCORE', KEYS[2], id)
+if holder and holder ~= token and lease and tonumber(lease) > tonumber(now) then return false end
+redis.call('HSET', KEYS[1], 'holder', token)
+if wave == '0' and redis.call('HSETNX', KEYS[1], 'started', now) == 1 then
+  redis.call('ZREM', KEYS[3], id)
+  local hooks, watched, channel = unpack(redis.call('HMGET', KEYS[1], 'hooks', 'watched', 'channel'))
+  if hooks and string.find(hooks, 'start', 1, true) then hook(KEYS[1], prefix, id, 'start', now, keep) end
+  if watched then tell(channel, id .. ' open\\n') end
+end
+redis.call('ZADD', KEYS[2], until_, id)
+return redis.call('HMGET', KEYS[1], unpack(ARGV, 7))
+"""
+"""Take an open decision that nobody is running, and read fields of it.
+
+ARGV: its id, the time now, when the new lease runs out, a token of the caller's, the prefix of our
+keys, seconds to keep a webhook, then the names of the fields. Returns their values (also when the same
+caller took it already and the reply was lost), or nil when it is over, gone, or run by another whose
+lease is live.
+"""
+
+START = f"""{_TELL}{_HOOK}
+local id, now, prefix, keep = unpack(ARGV)
+local status, hooks, watched, channel =
+  unpack(redis.call('HMGET', KEYS[1], 'status', 'hooks', 'watched', 'channel'))
+if status ~= 'open' or redis.call('HSETNX', KEYS[1], 'started', now) == 0 then return 0 end
+redis.call('ZREM', KEYS[3], id)
+if hooks and string.find(hooks, 'start', 1, true) then hook(KEYS[1], prefix, id, 'start', now, keep) end
+if watched then tell(channel, id .. ' open\\n') end
+return 1
+"""
+"""Say that a decision whose first wave is a chord has begun: its shards claim nothing.
+
+ARGV: its id, the time now, the prefix of our keys, seconds to keep a webhook.
+"""
+
+ADVANCE = f"""{_TELL}
+local status, wave, mover, watched, channel, log =
+  unpack(redis.call('HMGET', KEYS[1], 'status', 'wave', 'mover', 'watched', 'channel', 'log'))
+if status == 'open' and wave == ARGV[2] and mover == ARGV[4] then return 1 end
+if status ~= 'open' or wave ~= ARGV[1] then return 0 end
+redis.call('HDEL', KEYS[1], 'wave:' .. ARGV[1], 'holder')
+redis.call('HSET', KEYS[1], 'wave', ARGV[2], 'wave:' .. ARGV[2], ARGV[3], 'mover', ARGV[4],
+  'log', (log or '') .. ARGV[7])
+for place = 8, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[place], ARGV[place + 1]) end
+redis.call('ZADD', KEYS[2], ARGV[5], ARGV[6])
+if watched then tell(channel, ARGV[6] .. ' open\\n') end
+return 1
+"""
+"""Move an open decision from wave ARGV[1] to wave ARGV[2], whose reads are ARGV[3].
+
+ARGV[4] is a token of the caller's, ARGV[5] when the lease of the waiting wave runs out, ARGV[6] the
+decision's id, ARGV[7] what to add to the log of its events, ARGV[8..] field names and values in pairs: the
+results known so far, and how far it got. Returns 1 when it moved (also when the same caller moved it
+already and the reply was lost), 0 when another did, or it is over or gone.
+"""
+
+FINISH = f"""{_TELL}{_HOOK}
+local id, status, body, now, retention, prefix, keep = unpack(ARGV)
+local was, channel, hooks, owner, planned =
+  unpack(redis.call('HMGET', KEYS[1], 'status', 'channel', 'hooks', 'owner', 'planned'))
+redis.call('ZREM', KEYS[2], id)
+redis.call('ZREM', KEYS[3], id)
+if was ~= 'open' then return 0 end
+redis.call('HSET', KEYS[1], 'status', status, 'body', body, 'finished', now, 'expires', now + retention)
+if status == 'succeeded' then redis.call('HSET', KEYS[1], 'done', planned) end
+for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
+  if string.find(name, '^wave:') or string.find(name, '^result:') then redis.call('HDEL', KEYS[1], name) end
+end
+redis.call('HDEL', KEYS[1], 'decision', 'holder', 'mover')
+redis.call('EXPIRE', KEYS[1], retention)
+if owner then redis.call('ZREM', prefix .. ':open:' .. owner, id) end
+if hooks and string.find(hooks, 'completed', 1, true) then
+  hook(KEYS[1], prefix, id, 'completed', now, keep)
+end
+tell(channel, id .. ' ' .. status .. '\\n' .. body)
+return 1
+"""
+"""End an open decision: once, whoever tries.
+
+ARGV: its id, its terminal status, its body, the time now, the seconds to keep it, the prefix of our
+keys, seconds to keep a webhook. What was asked, its waves, results and lease go; whoever listens on its
+channels is told, whole. Returns 1 when this call ended it, 0 otherwise.
+"""
+
+PUT_RESULTS = f"""{_TELL}
+local status, stage, planned, watched, channel, log =
+  unpack(redis.call('HMGET', KEYS[1], 'status', 'stage', 'planned', 'watched', 'channel', 'log'))
+if status ~= 'open' then return 0 end
+local new = redis.call('HSET', KEYS[1], unpack(ARGV, 3))
+if new > 0 then
+  local done = redis.call('HINCRBY', KEYS[1], 'done', new)
+  redis.call('HSET', KEYS[1], 'log', (log or '') .. table.concat(
+    {{'progress', ARGV[2], stage or '0', done, planned or '0'}}, ' ') .. '\\n')
+  if watched then tell(channel, ARGV[1] .. ' open\\n') end
+end
+return 1
+"""
+"""Keep results of an open decision: ARGV are its id, the time now, then field names and results in pairs.
+
+A decision that is over or gone is left alone: a late result must not bring back a key without expiry.
+Lua's stack bounds the pairs of one call (see decisions.PUT_CHUNK).
+"""
+
+TAKE_OVER = """
+local until_ = redis.call('ZSCORE', KEYS[2], ARGV[1])
+if not until_ or tonumber(until_) > tonumber(ARGV[2]) then return 0 end
+local deadline = tonumber(redis.call('HGET', KEYS[1], 'deadline') or ARGV[3])
+if deadline > tonumber(ARGV[2]) and deadline < tonumber(ARGV[3]) then
+  redis.call('ZADD', KEYS[2], deadline, ARGV[1])
+else
+  redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
+end
+redis.call('HDEL', KEYS[1], 'holder')
+return 1
+"""
+"""Take over a decision whose lease ran out, and free it of whoever held it.
+
+ARGV: its id, the time now, when the new lease runs out at the latest; its deadline, where that comes
+sooner. Returns 1 for the one caller that took it over.
+"""
+
+CANCEL = """
+local status, holder, shards, started =
+  unpack(redis.call('HMGET', KEYS[1], 'status', 'holder', 'shards', 'started'))
+if status ~= 'open' then return status end
+redis.call('HSETNX', KEYS[1], 'cancel', ARGV[2])
+if not holder and (shards == '1' or not started) then return 'free' end
+redis.call('PUBLISH', ARGV[3], ARGV[1])
+return 'held'
+"""
+"""Ask for an open decision to be canceled. ARGV: its id, the time now, the channel of the workers.
+
+Returns `free` when nobody runs it, so that it can be ended at once; `held` when whoever does was told,
+and ends it once its reads have stopped; its status when it is over; nil when it is gone.
+"""
+
+LISTEN = """
+local status, channel = unpack(redis.call('HMGET', KEYS[1], 'status', 'channel'))
+if status ~= 'open' then return 0 end
+if not string.find(' ' .. (channel or '') .. ' ', ' ' .. ARGV[1] .. ' ', 1, true) then
+  redis.call('HSET', KEYS[1], 'channel', (channel or '') .. ' ' .. ARGV[1])
+end
+if ARGV[2] == '1' then redis.call('HSET', KEYS[1], 'watched', '1') end
+return 1
+"""
+"""Have an open decision's outcome told on channel ARGV[1] too, and each of its events when ARGV[2] is 1."""
