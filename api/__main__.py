@@ -6,11 +6,13 @@ import uvicorn
 
 from api.app import make_app
 from api.settings import ApiSettings
+from workers.logs import set_up_logs
 
 
 def main() -> None:
     """Serve until told to stop; SIGTERM lets requests under way end first."""
     settings = ApiSettings()
+    set_up_logs(settings)
     uvicorn.run(
         make_app(settings),
         host=settings.host,

@@ -11,7 +11,10 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from api.doors import jobs, models, operations, systemone
+from api.doors import batches, deliveries, jobs, keys, models, operations, systemone
+from api.keyring import LOOK_EVERY_S as LOOK_AT_KEYS_EVERY_S
+from api.keyring import Keyring
+from api.openapi import document
 from api.problems import tell, tell_http_error, tell_invalid
 from api.refusals import Refusal
 from api.service import WATCH_POOL_EVERY_S, Service
@@ -20,9 +23,13 @@ from api.waiting import LOOK_EVERY_S, Waiting
 from workers.background import keep_doing
 from workers.celery_app import make_celery
 from workers.dispatch import Dispatcher
+from workers.store.batches import Batches
 from workers.store.decisions import Decisions
+from workers.store.deliveries import Deliveries
+from workers.store.keys import Keys
 from workers.store.listening import RECONNECT_PAUSE_S
 from workers.store.names import Names
+from workers.store.rates import Rates
 from workers.store.store import Store, StoreError, connect
 from workers.tokenizers import load_vocabulary, settle_memory
 
@@ -39,14 +46,18 @@ def make_app(settings: ApiSettings) -> FastAPI:
         dispatcher = Dispatcher(make_celery(settings), settings)
         decisions = Decisions(store, settings)
         waiting = Waiting(redis, decisions, store.key("answers", uuid.uuid4().hex))
-        service = Service(settings, store, decisions, dispatcher, waiting, Names(store), vocabulary)
+        names, keyring = Names(store), Keyring(Keys(store), Rates(store, redis), settings)
+        service = Service(settings, store, decisions, dispatcher, waiting, names, keyring, vocabulary)
         app.state.service = service
+        app.state.batches = Batches(store, settings)
+        app.state.deliveries = Deliveries(store, settings)
         background = [
             asyncio.create_task(keep_doing(work, every_s))
             for work, every_s in (
                 (waiting.listen, RECONNECT_PAUSE_S),
                 (waiting.look, LOOK_EVERY_S),
                 (service.look_at_pool, WATCH_POOL_EVERY_S),
+                (keyring.look, LOOK_AT_KEYS_EVERY_S),
             )
         ]
         yield
@@ -58,8 +69,9 @@ def make_app(settings: ApiSettings) -> FastAPI:
         await redis.aclose()
 
     app = FastAPI(title="Canvass", lifespan=lifespan)
-    for door in (systemone, jobs, models, operations):
+    for door in (systemone, batches, deliveries, jobs, keys, models, operations):
         app.include_router(door.router)
+    app.openapi = lambda: document(app, systemone.MODELS)  # type: ignore[method-assign]
     for refused in (Refusal, StoreError):
         app.add_exception_handler(refused, tell)
     app.add_exception_handler(RequestValidationError, tell_invalid)

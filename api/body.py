@@ -17,8 +17,7 @@ import orjson
 import zstandard
 from starlette.requests import Request
 
-MAX_DEPTH = 100
-"""Deepest nesting of arrays and objects that a body may have."""
+from workers.json_depth import MAX_DEPTH, is_too_deep
 
 
 class BodyError(Exception):
@@ -68,7 +67,7 @@ async def read_json(request: Request, limit: int) -> Body:
         value = orjson.loads(content)
     except orjson.JSONDecodeError as error:
         raise BadJson(f"the body is not JSON: {error}") from error
-    if content.count(b"[") + content.count(b"{") > MAX_DEPTH and _depth_over(value, MAX_DEPTH):
+    if is_too_deep(value, content):
         raise BadJson(f"the body is nested more than {MAX_DEPTH} deep")
     return Body(value, content)
 
@@ -129,18 +128,3 @@ _DECODERS: dict[str, Callable[[bytes, int], bytes]] = {
     "gzip": _gunzip,
     "zstd": _unzstd,
 }
-
-
-def _depth_over(value: Any, limit: int) -> bool:
-    """Whether a decoded value nests deeper than `limit`; level by level, so that depth costs no stack."""
-    level = [value]
-    for _ in range(limit + 1):
-        level = [
-            child
-            for node in level
-            if isinstance(node, dict | list)
-            for child in (node.values() if isinstance(node, dict) else node)
-        ]
-        if not level:
-            return False
-    return True

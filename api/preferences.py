@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from urllib.request import parse_http_list
 
 MOST_WAIT_S = 60
-
-_PREFERENCE = re.compile(r'\s*([\w!#$%&\'*+.^`|~-]+)\s*(?:=\s*("(?:[^"\\]|\\.)*"|[^\s;,"]*))?[^,]*(?:,|$)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +26,25 @@ def read_preference(headers: Iterable[str]) -> Preference:
     `respond-async` alone waits for nothing; `wait=N` waits up to N seconds, 60 at most, and `respond-async`
     beside it changes nothing. The first of several `wait`s counts.
     """
-    asked = [match.groups() for header in headers for match in _PREFERENCE.finditer(header)]
+    asked = list(_preferences(headers))
     wait = next((seconds for name, value in asked if (seconds := _wait(name, value)) is not None), None)
-    respond_async = any(name.lower() == "respond-async" for name, _ in asked)
+    respond_async = any(name == "respond-async" for name, _ in asked)
     applied = ["respond-async"] * respond_async + [f"wait={wait}"] * (wait is not None)
     if not applied:
         return Preference()
     return Preference(float(wait or 0), ", ".join(applied))
 
 
-def _wait(name: str, value: str | None) -> int | None:
-    digits = (value or "").strip('"')
-    if name.lower() != "wait" or not (digits.isascii() and digits.isdigit()):
+def _preferences(headers: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each preference's name, in lower case, and its value; what follows a `;` are parameters."""
+    for header in headers:
+        for item in parse_http_list(header):
+            name, _, value = item.partition(";")[0].partition("=")
+            yield name.strip().lower(), value.strip().strip('"')
+
+
+def _wait(name: str, value: str) -> int | None:
+    if name != "wait" or not (value.isascii() and value.isdigit()):
         return None
-    return min(int(digits[:9]), MOST_WAIT_S)
+    # No more digits than decide it: Python refuses to read some thousands of them.
+    return min(int(value.lstrip("0")[:3] or 0), MOST_WAIT_S)

@@ -60,6 +60,10 @@ class Unavailable(Refusal):
         super().__init__(503, "unavailable", message, retry_after_s=RETRY_AFTER_S)
 
 
+class Unsettled(Unavailable):
+    """Whether the decision was accepted is not known: the store did not say so in time."""
+
+
 REFUSED = (Refusal, BodyError, ValidationError, Invalid, TooManyOpen, StoreError)
 """What `refusal_of` takes: whatever a request may be refused with on its way in."""
 

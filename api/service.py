@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
-from api.refusals import Refusal, Unavailable
+from api.keyring import Keyring
+from api.refusals import Refusal, Unavailable, Unsettled
 from api.settings import ApiSettings
 from api.waiting import Waiting
 from planner.decision import Decision
-from planner.errors import Invalid
-from planner.plan import make_plan
 from planner.reads import Wave
 from planner.vocabulary import Vocabulary
-from planner.waves import first_wave
 from workers.dispatch import Dispatcher, PublishError
 from workers.jobs import Fields, job_of, status_of
-from workers.planning import off_loop_if_long
+from workers.planning import off_loop_if_long, planned
 from workers.presence import pool_view
 from workers.store.decisions import Decisions, Outcome
 from workers.store.names import Names
@@ -52,12 +51,14 @@ class Service:
         dispatcher: Dispatcher,
         waiting: Waiting,
         names: Names,
+        keyring: Keyring,
         vocabulary: Vocabulary,
     ) -> None:
         self.settings = settings
         self.decisions = decisions
         self.waiting = waiting
         self.names = names
+        self.keyring = keyring
         self._store = store
         self._dispatcher = dispatcher
         self._vocabulary = vocabulary
@@ -73,13 +74,27 @@ class Service:
 
         It is stored first and published second, so that what was accepted cannot be lost. `size` is
         that of the request's body in bytes; the wait counts from now. Raises Invalid (TooLong among
-        them), Refusal, TooManyOpen or StoreError when the decision was not accepted, Unavailable when
-        that was not settled within the sync limit.
+        them), Refusal, TooManyOpen or Unavailable when the decision was not accepted, Unsettled or
+        StoreError when that is not known within the sync limit.
         """
-        until = asyncio.get_running_loop().time() + wait_s
+        now = asyncio.get_running_loop().time()
+        settled_by = now + self.settings.sync_limit_s
+        stages, wave = await self._planned(decision, size, settled_by)
+        # Not before: to those who look, a decision that is not stored yet looks like one that is gone.
         with self.waiting.expecting(id) as outcome:
-            await self._accept(id, decision, size, terms, self.waiting.channel if wait_s else "")
-            return Accepted(id, await _within(outcome, until))
+            saved = self.decisions.save(
+                id, decision, wave, stages, terms, self.waiting.channel if wait_s else ""
+            )
+            await self._accepted(id, saved, settled_by)
+            await self._publish(id, wave, terms.lane, settled_by)
+            return Accepted(id, await _within(outcome, now + wait_s))
+
+    async def check(self, decision: Decision, size: int) -> None:
+        """Raise what `decide` would raise for a decision that cannot be planned, or whose model is not
+        served.
+        """
+        await self._check_model(decision.model)
+        await off_loop_if_long(decision, size, lambda: self._first_wave(decision))
 
     async def join(self, id: str, wait_s: float) -> Accepted:
         """Wait for a decision that was accepted before, here or elsewhere. Raises StoreError."""
@@ -89,39 +104,33 @@ class Service:
                 return Accepted(id, (await self.decisions.outcomes([id]))[id])
             return Accepted(id, await _within(outcome, until))
 
-    async def _accept(self, id: str, decision: Decision, size: int, terms: Terms, channel: str) -> None:
-        limit, saved = self.settings.sync_limit_s, False
+    async def _planned(self, decision: Decision, size: int, until: float) -> tuple[int, Wave]:
+        """The stages of the plan, and its first reads. Raises Invalid or Refusal."""
         try:
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout_at(until):
                 await self._check_model(decision.model)
-                stages, wave = await off_loop_if_long(decision, size, lambda: self._first_wave(decision))
-                await self.decisions.save(id, decision, wave, stages, terms, channel)
-                saved = True
-                await self._publish(id, wave, terms.lane)
+                return await off_loop_if_long(decision, size, lambda: self._first_wave(decision))
         except TimeoutError as error:
-            if not saved:
-                message = f"the decision could not be planned and stored within {limit:g} s"
-                raise Unavailable(message) from error
+            limit = f"{self.settings.sync_limit_s:g} s"
+            raise Unavailable(f"the decision could not be planned within {limit}") from error
+
+    async def _accepted(self, id: str, saved: Awaitable[None], until: float) -> None:
+        try:
+            async with asyncio.timeout_at(until):
+                await saved
+        except TimeoutError as error:
+            limit = f"{self.settings.sync_limit_s:g} s"
+            raise Unsettled(f"the store did not say within {limit} that it has the decision {id}") from error
 
     def _first_wave(self, decision: Decision) -> tuple[int, Wave]:
-        """The stages of the plan, and its first reads. Raises Invalid for more than the server takes."""
-        plan = make_plan(decision, self._vocabulary)
-        wave = first_wave(plan)
-        most = self.settings.most_reads
-        if len(wave.reads) > most:
-            raise Invalid(
-                ("questions",),
-                f"the decision takes {len(wave.reads)} reads at once; the server takes {most} "
-                "(CANVASS_MOST_READS): ask fewer questions, or about a shorter text",
-                kind="too_many_reads",
-            )
-        return max(1, len(plan.stages)), wave
+        return planned(decision, self._vocabulary, self.settings.most_reads)
 
-    async def _publish(self, id: str, wave: Wave, lane: str) -> None:
+    async def _publish(self, id: str, wave: Wave, lane: str, until: float) -> None:
         """Publish the first wave. A queue that is away is no failure: the watchdog publishes it later."""
         try:
-            await self._dispatcher.publish(id, 0, wave, lane)
-        except PublishError as error:
+            async with asyncio.timeout_at(until):
+                await self._dispatcher.publish(id, 0, wave, lane)
+        except (PublishError, TimeoutError) as error:
             log.warning("not published yet", decision=id, reason=str(error))
 
     async def job(self, id: str, owner: str) -> dict[str, Any]:

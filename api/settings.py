@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from workers.settings import Settings
 
@@ -21,6 +21,17 @@ class ApiSettings(Settings):
         "jev-latest", description="Names accepted beside the served model's own, comma-separated."
     )
     max_body_bytes: int = Field(16 * 2**20, ge=1024, description="Largest request body, decoded, in bytes.")
+
+    admin_key: SecretStr | None = Field(
+        None,
+        description="Key that API keys are made, listed and revoked with; no decision key. Without it, "
+        "nobody can.",
+    )
+
+    max_batch_bytes: int = Field(
+        2**30, ge=1024, description="Largest form that a batch is uploaded with, in bytes."
+    )
+    max_batch_states: int = Field(5_000_000, ge=1, description="Most states of one batch.")
 
     @property
     def aliases(self) -> tuple[str, ...]:

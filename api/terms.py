@@ -9,6 +9,8 @@ from planner.dialects.job_fields import JobFields
 from planner.errors import Invalid
 from workers.settings import Settings
 from workers.terms import Terms
+from workers.webhooks.guard import Unsafe, check_url, parse_allowed
+from workers.webhooks.signing import UNSET
 
 _FIELDS = frozenset(JobFields.model_fields)
 
@@ -18,6 +20,8 @@ def terms_of(body: Any, caller: Caller, settings: Settings, twin: str) -> Terms:
     if not isinstance(body, dict) or not body.keys() & _FIELDS:
         return Terms(owner=caller.id, most_open=caller.most_open, twin=twin)
     fields = JobFields.model_validate({name: body[name] for name in _FIELDS & body.keys()})
+    if fields.webhook is not None:
+        _check_webhook(fields.webhook, caller, settings)
     return Terms(
         owner=caller.id,
         most_open=caller.most_open,
@@ -27,6 +31,16 @@ def terms_of(body: Any, caller: Caller, settings: Settings, twin: str) -> Terms:
         metadata=fields.metadata,
         twin=twin,
     )
+
+
+def _check_webhook(url: str, caller: Caller, settings: Settings) -> None:
+    try:
+        check_url(url, parse_allowed(settings.webhook_allow))
+    except Unsafe as error:
+        raise Invalid(("webhook",), str(error), kind="webhook_refused", given=url) from error
+    # A key has a secret from its first day; an open server has what it was given.
+    if not caller.id and not settings.webhook_secret:
+        raise Invalid(("webhook",), UNSET, kind="webhook_secret_missing", given=url)
 
 
 def _deadline_s(fields: JobFields, settings: Settings) -> float | None:

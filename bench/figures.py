@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from time import process_time
 
+from bench.batches import STATES, under_batch
 from bench.load import Load, Target, decision_body, one_after_another, prose, side_by_side
 from bench.processes import cpu_seconds, floor_server
 from client.stack import Stack
@@ -131,21 +132,45 @@ def planning() -> list[Figure]:
     ]
 
 
+def interactive_under_batch() -> list[Figure]:
+    """One client's decisions beside a batch of 20,000 states, against those of the idle system.
+
+    The batch has a worker of its own, at low priority. Engine, API, Redis and the client's load generator
+    share the same cores with it.
+    """
+    with _stack(batch_workers=1) as stack:
+        seen = under_batch(stack)
+    what = f"median {seen.beside_ms:.2f} ms, idle {seen.idle_ms:.2f} ms"
+    memory = "; ".join(
+        f"{name} {', '.join(f'{mib:.0f}' for mib in sizes)} MiB" for name, sizes in seen.memory_mib.items()
+    )
+    growth = max(sizes[-1] / sizes[1] for sizes in seen.memory_mib.values())
+    return [
+        Figure("interactive_under_batch", seen.beside_ms / seen.idle_ms, 1.5, True, what),
+        Figure(
+            "batch_per_s", seen.alone_per_s, None, False, f"{STATES} states; beside {seen.beside_per_s:.0f}/s"
+        ),
+        Figure("batch_memory_growth", growth, 1.1, True, f"start, middle, end: {memory}"),
+    ]
+
+
 MEASUREMENTS: tuple[Callable[[], list[Figure]], ...] = (
     added_latency,
     wide_decision,
     throughput,
     planning,
+    interactive_under_batch,
 )
 
 
 @contextmanager
-def _stack(*engine_args: str) -> Iterator[Stack]:
+def _stack(*engine_args: str, batch_workers: int = 0) -> Iterator[Stack]:
     """A stack on the script engine, which knows one rule: everything is probably true."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "script.json"
         script.write_text(json.dumps({"rules": [{"phrase": "true", "labels": {"yes": 0.9}}]}))
-        with Stack(engines=f"script:{script}", engine_args=engine_args) as stack:
+        engines = f"script:{script}"
+        with Stack(engines=engines, engine_args=engine_args, batch_workers=batch_workers) as stack:
             yield stack
 
 

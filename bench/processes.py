@@ -1,4 +1,4 @@
-"""CPU time of processes, and a server of our own to measure against."""
+"""CPU time and memory of processes, and a server of our own to measure against."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ def cpu_seconds(pids: Iterable[int]) -> float:
             times = one.cpu_times()
             total += times.user + times.system
     return total
+
+
+def rss_mib(pid: int) -> float:
+    """The memory of a process, its children included, in MiB."""
+    process = psutil.Process(pid)
+    sizes = [one.memory_info().rss for one in (process, *process.children(recursive=True))]
+    return float(sum(sizes)) / 2**20
 
 
 @contextmanager

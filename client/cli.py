@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from client.ask import DEFAULT_MODEL, completed, parse_answer, read_decision
+from client.batch import batch
 from client.battery.command import check_embedded, check_server, parts_named, write_script
 from client.battery.material import PARTS
 from client.battery.server import Server
@@ -20,10 +21,14 @@ from client.cells import printable
 from client.demo import run_demo
 from client.errors import ClientError, ServerRefused
 from client.http import DEFAULT_URL, OK, decide, is_url_list
+from client.jobs import app as jobs
+from client.jobs import submitted
+from client.keys import app as keys
 from client.page import write_page
 from client.stack import Stack
-from client.up import default_data, passed_settings, stay_up
+from client.up import default_data, passed_settings, stay_up, webhook_settings
 from client.view import decision_view
+from client.webhook import app as webhook
 
 # Columns of output that goes to no terminal: wide enough for the table of reads.
 _COLUMNS = 118
@@ -34,6 +39,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Typed questions about a state, answered with probabilities.",
 )
+app.command()(batch)
+app.add_typer(jobs, name="jobs")
+app.add_typer(keys, name="keys")
+app.add_typer(webhook, name="webhook")
 
 
 def _console() -> Console:
@@ -76,7 +85,7 @@ def up(
     host: Annotated[
         str, typer.Option(envvar="CANVASS_HOST", help="Address the API listens on.")
     ] = "127.0.0.1",
-    workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes, beside one for batches.")] = 1,
     data: Annotated[
         Path | None, typer.Option(help="Folder of Redis's data and the logs; a per-user one by default.")
     ] = None,
@@ -88,36 +97,47 @@ def up(
     on to API and workers.
     """
     console, stopping = _console(), threading.Event()
-    stand_in = not is_url_list(engines)
+    stand_in, folder = not is_url_list(engines), data or default_data()
+    env = {**webhook_settings(folder, host), **passed_settings(os.environ, stand_in=stand_in)}
     stack = Stack(
         engines=engines,
         profile=profile,
         workers=workers,
+        batch_workers=1,
         host=host,
         port=port,
         redis_url=os.environ.get("CANVASS_REDIS_URL"),
-        data=data or default_data(),
-        env=passed_settings(os.environ, stand_in=stand_in),
+        data=folder,
+        env=env,
         # An engine that loads a large model takes minutes; the wait says what it waits for.
         timeout_s=120.0 if stand_in else None,
         stopping=stopping,
         report=(lambda line: None) if quiet else (lambda line: console.print(line, soft_wrap=True)),
     )
-    stay_up(stack, stopping, console, quiet=quiet)
+    stay_up(stack, stopping, console, secret=env["CANVASS_WEBHOOK_SECRET"], quiet=quiet)
 
 
 @app.command()
 def ask(
     file: Annotated[str, typer.Argument(metavar="FILE.json|-", help="A decision; - is standard input.")],
-    url: Annotated[str, typer.Option(help="Base URL of a Canvass API.")] = DEFAULT_URL,
+    url: Annotated[str, typer.Option(envvar="CANVASS_URL", help="Base URL of a Canvass API.")] = DEFAULT_URL,
+    key: Annotated[
+        str | None, typer.Option(envvar="CANVASS_KEY", help="API key, where the server wants one.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the response body as it came.")] = False,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the answers as a web page, too.")
     ] = None,
+    respond_async: Annotated[
+        bool, typer.Option("--async", help="Wait for nothing: print the job's id for `canvass jobs`.")
+    ] = False,
 ) -> None:
     """Post a decision and show its answers, those from the text marked in it, and the plan that ran."""
     asked = completed(read_decision(file), diagnostics=not json)
-    content = decide(url, asked)
+    if respond_async:
+        typer.echo(submitted(url, asked, key))
+        return
+    content = decide(url, asked, key)
     body = parse_answer(content)
     if html is not None and body is not None:
         write_page(html, body, asked.get("state"))

@@ -2,8 +2,15 @@
 
 ClientError
 |-- BadDecisionFile        the file given to `canvass ask`
+|-- BadKey                 a key that cannot stand in a header
 |-- ServerUnreachable      no answer over HTTP
-|-- ServerRefused          an HTTP answer that is no decision
+|-- ServerRefused          an HTTP answer that is not what was asked for
+|   |-- KeyRefused
+|   `-- TooMuch
+|-- BadWebhookSecret       a secret that verifies nothing
+|-- JobEnded               a job that has no answers
+|-- BadBatchFile           a file given to `canvass batch`, or its state file
+|-- BatchStopped           a batch that was interrupted, or did not end well
 |-- CannotWrite            a file that was to be written
 |-- WrongOffsets           an answer that is not the piece of the text it says
 |-- BatteryFailed          the battery ended with something that its options call a failure
@@ -29,6 +36,10 @@ class BadDecisionFile(ClientError):
     """A decision is one JSON object with `state` and `questions`."""
 
 
+class BadKey(ClientError):
+    """A key is one word of printable ASCII; was it copied whole, and alone?"""
+
+
 class ServerUnreachable(ClientError):
     """Start one on this machine with `canvass up`, or name another with --url."""
 
@@ -37,11 +48,41 @@ class ServerUnreachable(ClientError):
 
 
 class ServerRefused(ClientError):
-    """The server answered, but with no decision. `status` is the HTTP status."""
+    """The server answered, but not with what was asked for. `status` is the HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+class KeyRefused(ServerRefused):
+    """Give one of that server's API keys with --key or CANVASS_KEY."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(status, f"{message}. {KeyRefused.__doc__}")
+
+
+class TooMuch(ServerRefused):
+    """The key's rate or its number of open decisions is used up. `again_s` is when to come back, or empty."""
+
+    def __init__(self, status: int, message: str, again_s: str) -> None:
+        super().__init__(status, f"{message}. Try again in {again_s} s." if again_s else message)
+
+
+class BadWebhookSecret(ClientError):
+    """A webhook secret is whsec_ and base64; was it copied whole?"""
+
+
+class JobEnded(ClientError):
+    """`canvass jobs get ID` shows the job."""
+
+
+class BadBatchFile(ClientError):
+    """A batch is a file of states (.jsonl or .csv) and a JSON file of questions."""
+
+
+class BatchStopped(ClientError):
+    """A batch whose results are not all there; the message says how to go on."""
 
 
 class CannotWrite(ClientError):

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, BinaryIO, TypedDict
 
 import httpx2
 import orjson
 
-from client.errors import ServerRefused, ServerUnreachable
+from client.errors import BadKey, KeyRefused, ServerRefused, ServerUnreachable, TooMuch
 
 DEFAULT_URL = "http://127.0.0.1:8011"
 OK = 200
+UNAUTHORIZED, FORBIDDEN, TOO_MANY_REQUESTS = 401, 403, 429
 _PROBE_TIMEOUT_S = 2.0
 # Longer than any sync limit that a server is likely to have: the server says when it gives up.
 _DECISION_TIMEOUT = httpx2.Timeout(900.0, connect=5.0)
+# A stream without news has a comment every 15 s.
+_STREAM_TIMEOUT = httpx2.Timeout(45.0, connect=5.0)
 _ERROR_TEXT = 300
 
 
@@ -29,23 +32,93 @@ class Response:
     headers: Mapping[str, str]
 
 
-def decide(url: str, body: dict[str, Any]) -> bytes:
+def decide(url: str, body: dict[str, Any], key: str | None = None) -> bytes:
     """Post a decision; the response body. Raises `ServerUnreachable` or `ServerRefused`."""
-    response = post(url, "/v1/systemone", body)
+    response = post(url, "/v1/systemone", body, bearer(key))
     if response.status != OK:
-        raise ServerRefused(response.status, refusal(response.status, response.content))
+        raise refused(response)
     return response.content
+
+
+def bearer(key: str | None) -> dict[str, str]:
+    """The header that carries a key, if there is one. Raises `BadKey`."""
+    if key is None:
+        return {}
+    if not key or not all("!" <= sign <= "~" for sign in key):
+        raise BadKey(BadKey.__doc__)
+    return {"authorization": f"Bearer {key}"}
+
+
+def refused(response: Response) -> ServerRefused:
+    """What a response to a decision or about a job says that is not what was asked for."""
+    status, message = response.status, refusal(response.status, response.content)
+    if status in (UNAUTHORIZED, FORBIDDEN):
+        return KeyRefused(status, message)
+    if status == TOO_MANY_REQUESTS:
+        return TooMuch(status, message, response.headers.get("retry-after", ""))
+    return ServerRefused(status, message)
 
 
 def post(url: str, path: str, body: Any, headers: Mapping[str, str] | None = None) -> Response:
     """Post JSON; the response, whatever its status. Raises `ServerUnreachable`."""
+    headers = {"content-type": "application/json", **(headers or {})}
+    return send("POST", url, path, headers, orjson.dumps(body))
+
+
+def send(
+    method: str, url: str, path: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
+) -> Response:
+    """The response to a request, whatever its status. Raises `ServerUnreachable`."""
     try:
         with httpx2.Client(timeout=_DECISION_TIMEOUT, **_connection(url)) as client:
-            response = client.post(
-                f"{url.rstrip('/')}{path}",
-                content=orjson.dumps(body),
-                headers={"content-type": "application/json", **(headers or {})},
-            )
+            response = client.request(method, f"{url.rstrip('/')}{path}", content=content, headers=headers)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise ServerUnreachable(url, str(error) or type(error).__name__) from error
+    return Response(response.status_code, response.content, dict(response.headers))
+
+
+def lines(url: str, path: str, headers: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The lines of a response that comes bit by bit. Raises `ServerUnreachable` or `ServerRefused`."""
+    try:
+        with (
+            httpx2.Client(timeout=_STREAM_TIMEOUT, **_connection(url)) as client,
+            client.stream("GET", f"{url.rstrip('/')}{path}", headers=headers) as response,
+        ):
+            if response.status_code != OK:
+                raise refused(Response(response.status_code, response.read(), dict(response.headers)))
+            yield from response.iter_lines()
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise ServerUnreachable(url, str(error) or type(error).__name__) from error
+
+
+def json_lines(url: str, path: str, headers: Mapping[str, str] | None = None) -> Iterator[bytes]:
+    """The lines of JSON Lines that come bit by bit: ends of line alone part them, unlike in `lines`.
+
+    Only whole lines are given. Raises `ServerUnreachable` or `ServerRefused`.
+    """
+    rest = b""
+    try:
+        with (
+            httpx2.Client(timeout=_STREAM_TIMEOUT, **_connection(url)) as client,
+            client.stream("GET", f"{url.rstrip('/')}{path}", headers=headers) as response,
+        ):
+            if response.status_code != OK:
+                raise refused(Response(response.status_code, response.read(), dict(response.headers)))
+            for block in response.iter_bytes():
+                *whole, rest = (rest + block).split(b"\n")
+                yield from whole
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise ServerUnreachable(url, str(error) or type(error).__name__) from error
+
+
+def upload(
+    url: str, path: str, headers: Mapping[str, str], request: bytes, name: str, file: BinaryIO
+) -> Response:
+    """Post a form of a JSON `request` and a `file` that is read as it is sent. Raises `ServerUnreachable`."""
+    parts: dict[str, tuple[str | None, bytes | BinaryIO]] = {"request": (None, request), "file": (name, file)}
+    try:
+        with httpx2.Client(timeout=_DECISION_TIMEOUT, **_connection(url)) as client:
+            response = client.post(f"{url.rstrip('/')}{path}", files=parts, headers=headers)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise ServerUnreachable(url, str(error) or type(error).__name__) from error
     return Response(response.status_code, response.content, dict(response.headers))

@@ -40,12 +40,13 @@ class Stack:
 
     engines: `llama`, `script:FILE` or `upstream:URL` for stand-ins, or URLs separated by commas.
     engine_count, profile, engine_args: how many stand-ins, their latency profile, further arguments.
-    workers, apis: processes of each. host, port: where the first API listens; port 0 is a free one.
-    redis_url: a Redis to use; None starts one. data: folder of Redis and the logs; None is a temporary
-    folder, removed at the end. env: settings (`CANVASS_...`) and other variables of API and workers,
-    which see no other `CANVASS_` variable of this process. timeout_s: seconds to come up, None for no
-    limit. stopping: an event that ends a start with `StopRequested`. report: called with a line of
-    progress.
+    workers, apis: processes of each. batch_workers: further workers, for batches alone and at low priority;
+    with 0 the ordinary ones serve batches too, otherwise they do not. host, port: where the first API
+    listens; port 0 is a free one. redis_url: a Redis to use; None starts one. data: folder of Redis and the
+    logs; None is a temporary folder, removed at the end. env: settings (`CANVASS_...`) and other variables
+    of API and workers, which see no other `CANVASS_` variable of this process. timeout_s: seconds to come
+    up, None for no limit. stopping: an event that ends a start with `StopRequested`. report: called with a
+    line of progress.
 
     The stack is for one thread at a time. Should this process be killed, a guard ends the children.
     """
@@ -58,6 +59,7 @@ class Stack:
         profile: str = "zero",
         engine_args: Sequence[str] = (),
         workers: int = 1,
+        batch_workers: int = 0,
         apis: int = 1,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -79,7 +81,7 @@ class Stack:
         self._backend = "" if is_url_list(engines) else engines
         if not self._backend:
             self.engine_urls = [url.strip().rstrip("/") for url in engines.split(",") if url.strip()]
-        self._counts = (engine_count if self._backend else 0, workers, apis)
+        self._counts = (engine_count if self._backend else 0, workers, batch_workers, apis)
         self._engine_args = ("--profile", profile, *engine_args)
         self._host, self._port = host, port
         self._data = data
@@ -186,7 +188,7 @@ class Stack:
             child.strike()
 
     def _start(self) -> None:
-        engines, workers, apis = self._counts
+        engines, workers, batch_workers, apis = self._counts
         if self._port:
             require_free(self._host, self._port)
         self._opened = self._open()
@@ -203,8 +205,12 @@ class Stack:
         self._settings = self._make_settings()
         for number in range(apis):
             self._start_api(self._port if number == 0 else 0)
+        if batch_workers:
+            self._settings["CANVASS_QUEUES"] = "interactive"
         for _ in range(workers):
             self.add_worker()
+        for _ in range(batch_workers):
+            self.add_worker({"CANVASS_QUEUES": "batch"})
         for url in self.urls:
             self._await_api(url)
 

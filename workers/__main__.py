@@ -6,6 +6,7 @@ import os
 import socket
 
 from workers.celery_app import BATCH
+from workers.logs import set_up_logs
 from workers.settings import Settings
 from workers.tasks import make_worker
 
@@ -16,6 +17,7 @@ BATCH_NICENESS = 10
 def main() -> None:
     """Run a worker until it is told to stop: SIGTERM lets what runs end first."""
     settings = Settings()
+    set_up_logs(settings)
     if settings.lanes == (BATCH,):
         os.nice(BATCH_NICENESS)
     make_worker(settings).worker_main(

@@ -24,6 +24,9 @@ SHARD = "canvass.shard"
 ADVANCE = "canvass.advance"
 """Advances a plan whose wave was a chord, as its body. Arguments: header replies, decision id, wave."""
 
+DELIVER = "canvass.deliver"
+"""Begins attempts of webhooks, and returns before they end. Arguments: a list of deliveries' names."""
+
 
 def make_celery(settings: Settings) -> Celery:
     """The application, with no tasks registered: enough to publish, and what a worker adds its tasks to."""

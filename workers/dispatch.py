@@ -16,7 +16,7 @@ from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
 from planner.reads import Read, Wave
-from workers.celery_app import ADVANCE, LANES, RUN, SHARD
+from workers.celery_app import ADVANCE, DELIVER, INTERACTIVE, LANES, RUN, SHARD
 from workers.group_commit import GroupCommit
 from workers.settings import Settings
 
@@ -58,6 +58,10 @@ class Dispatcher:
         """Publish what is missing of a wave, as one task. Raises PublishError."""
         await self._ready[lane].submit((id, number))
 
+    async def publish_deliveries(self, names: Sequence[str]) -> None:
+        """Publish webhooks that are due, as one task. Raises PublishError."""
+        await self._in_thread(self._send_deliveries, names)
+
     def close(self) -> None:
         """Wait for the message under way, and end the thread."""
         self._thread.shutdown()
@@ -74,6 +78,9 @@ class Dispatcher:
 
     def _send_ready(self, lane: str, batch: list[Ready]) -> None:
         self._app.send_task(RUN, args=[batch], queue=lane, ignore_result=True)
+
+    def _send_deliveries(self, names: Sequence[str]) -> None:
+        self._app.send_task(DELIVER, args=[names], queue=INTERACTIVE, ignore_result=True)
 
     def _send_chord(self, lane: str, id: str, number: int, shards: int) -> None:
         header = [

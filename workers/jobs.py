@@ -48,12 +48,12 @@ def job_of(id: str, fields: Fields, *, position: int | None = None, whole: bool 
         "object": "job",
         "status": status,
         "done": status in TERMINAL,
-        "created_at": _time(fields["created"]),
-        "started_at": _time(fields.get("started")),
-        "finished_at": _time(fields.get("finished")),
-        "deadline_at": _time(fields["deadline"]),
-        "expires_at": _time(fields.get("expires")),
-        "cancel_requested_at": _time(fields.get("cancel")),
+        "created_at": rfc3339(fields["created"]),
+        "started_at": rfc3339(fields.get("started")),
+        "finished_at": rfc3339(fields.get("finished")),
+        "deadline_at": rfc3339(fields["deadline"]),
+        "expires_at": rfc3339(fields.get("expires")),
+        "cancel_requested_at": rfc3339(fields.get("cancel")),
         "progress": _progress(fields),
         "metadata": orjson.loads(fields["metadata"]) if "metadata" in fields else None,
         "urls": urls_of(id),
@@ -81,9 +81,9 @@ def urls_of(id: str) -> dict[str, str]:
 
 def events_of(id: str, fields: Fields) -> list[Event]:
     """Every event of a job so far, in order. A later look begins with the same ones."""
-    events: list[tuple[str, dict[str, Any]]] = [("queued", {"at": _time(fields["created"])})]
+    events: list[tuple[str, dict[str, Any]]] = [("queued", {"at": rfc3339(fields["created"])})]
     if "started" in fields:
-        at = _time(fields["started"])
+        at = rfc3339(fields["started"])
         events += [
             ("started", {"at": at}),
             ("stage", {"at": at, "stage": 1, "stages": int(fields["stages"])}),
@@ -91,7 +91,7 @@ def events_of(id: str, fields: Fields) -> list[Event]:
     for line in fields.get("log", b"").decode().splitlines():
         name, at, stage, done, planned = line.split(" ")
         progress = _counts(int(stage), int(fields["stages"]), int(done), int(planned))
-        events.append((name, {"at": _time(at), **progress}))
+        events.append((name, {"at": rfc3339(at), **progress}))
     if status_of(fields) in TERMINAL:
         events.append(("done", job_of(id, fields)))
     return [Event(number, name, data) for number, (name, data) in enumerate(events, start=1)]  # type: ignore[arg-type]
@@ -110,8 +110,8 @@ def _counts(stage: int, stages: int, done: int, planned: int) -> dict[str, int]:
     return {"stage": stage + 1, "stages": stages, "reads_done": done, "reads_planned": planned}
 
 
-def _time(seconds: bytes | str | None) -> str | None:
-    """RFC 3339, in UTC, to the millisecond."""
+def rfc3339(seconds: bytes | str | float | None) -> str | None:
+    """A time in seconds since 1970 as clients see it: RFC 3339, in UTC, to the millisecond."""
     if seconds is None:
         return None
     moment = datetime.fromtimestamp(float(seconds), UTC)

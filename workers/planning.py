@@ -8,8 +8,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from planner.decision import Decision
+from planner.errors import Invalid
 from planner.plan import Plan, make_plan
+from planner.reads import Wave
 from planner.vocabulary import Vocabulary
+from planner.waves import first_wave
 
 LONG_BYTES = 20_000
 """Size of a decision from which on planning leaves the event loop for a thread."""
@@ -36,6 +39,23 @@ async def off_loop_if_long(decision: Decision, size: int, work: Callable[[], T])
 
 def _has_spans(decision: Decision) -> bool:
     return any(question.is_span for question in decision.questions)
+
+
+def planned(decision: Decision, vocabulary: Vocabulary, most_reads: int) -> tuple[int, Wave]:
+    """The number of stages of a decision's plan, and its first reads: `most_reads` at most.
+
+    Raises Invalid (TooLong among them) for what cannot be planned, or takes more.
+    """
+    plan = make_plan(decision, vocabulary)
+    wave = first_wave(plan)
+    if len(wave.reads) > most_reads:
+        raise Invalid(
+            ("questions",),
+            f"the decision takes {len(wave.reads)} reads at once; the server takes {most_reads} "
+            "(CANVASS_MOST_READS): ask fewer questions, or about a shorter text",
+            kind="too_many_reads",
+        )
+    return max(1, len(plan.stages)), wave
 
 
 class PlanCache:

@@ -31,6 +31,9 @@ TRIES = 2
 PATIENCE_STEP_S = 0.4
 """Seconds between looks for an engine while none can take a read."""
 
+CLOSE_S = 0.05
+"""Seconds before a decision's deadline from which a time-out counts as that: timers fire a little early."""
+
 BUSY_BACKOFF_S = 0.05
 BUSY_BACKOFF_MAX_S = 1.0
 
@@ -130,10 +133,11 @@ class Pool:
             except Refused as error:
                 return Failure("max_tokens_exceeded" if error.too_long else "refused", str(error))
             except (Unreachable, Broken) as error:
+                if isinstance(error, TimedOut) and deadline - time() < CLOSE_S:
+                    # A read that ran into its own deadline says nothing about the engine.
+                    break
                 failures.setdefault(engine.url, []).append(str(error))
-                # A read that ran into its own deadline says nothing about the engine.
-                if not isinstance(error, TimedOut) or time() < deadline:
-                    self._put_out(engine, error)
+                self._put_out(engine, error)
         return Failure("expired", "the deadline passed before an engine answered")
 
     async def look(self) -> None:
@@ -184,6 +188,11 @@ class Pool:
             await asyncio.gather(*(self._probe(engine) for engine in self.engines if not engine.joined))
             joined = self._serving(model)
         return joined
+
+    @property
+    def is_in(self) -> bool:
+        """Whether any engine is in."""
+        return any(engine.joined for engine in self.engines)
 
     def _serving(self, model: str) -> list[Engine]:
         names = [engine.model.name for engine in self.engines if engine.model.name]

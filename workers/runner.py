@@ -57,6 +57,7 @@ class Runner:
         self._dispatcher = dispatcher
         self._plans = PlanCache(vocabulary)
         self._running: Counter[str] = Counter()
+        self._unwanted: set[str] = set()
         self._reading: defaultdict[str, set[asyncio.Future[dict[str, Result]]]] = defaultdict(set)
         self._shards: dict[tuple[str, int, int], asyncio.Future[int]] = {}
         self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -84,6 +85,7 @@ class Runner:
         async with self._answerable(id, alone=False):
             snapshot = await self._decisions.load(id)
             if snapshot is not None and snapshot.number == number:
+                _require_wanted(snapshot)
                 if snapshot.started is None:
                     await self._decisions.start(id)
                 mine = shard_of(snapshot.wave.reads, shard, shards)
@@ -105,11 +107,15 @@ class Runner:
     async def renew(self) -> None:
         """Renew the leases of what runs here, and stop what was canceled unheard. Raises StoreError."""
         await self._decisions.renew(self._running)
-        for id in await self._decisions.canceled(list(self._reading)):
+        for id in await self._decisions.canceled(list(self._running)):
             self.cancel(id)
 
     def cancel(self, id: str) -> None:
-        """Stop the reads of a decision, if any are under way here: at once, also those at an engine."""
+        """Stop the reads of a decision that is worked on here: at once, also those at an engine, and those
+        that were about to begin.
+        """
+        if id in self._running:
+            self._unwanted.add(id)
         for reading in self._reading.get(id, ()):
             reading.cancel()
 
@@ -146,9 +152,12 @@ class Runner:
             self._running[id] -= 1
             if not self._running[id]:
                 del self._running[id]
+                self._unwanted.discard(id)
 
     async def _read_all(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
         """The results of some reads. Raises Stopped once they have stopped, when they had to."""
+        if snapshot.id in self._unwanted:
+            raise Stopped(CANCELED)
         reading = asyncio.ensure_future(self._gather(snapshot, reads))
         self._reading[snapshot.id].add(reading)
         try:
@@ -170,7 +179,14 @@ class Runner:
         """The results of some reads, as many at a time as one decision may have under way here."""
         most = self._settings.decision_reads_in_flight
         share = self._shares.setdefault(snapshot.id, asyncio.Semaphore(most))
-        found = await asyncio.gather(*(self._read(snapshot, read, share) for read in reads))
+        tasks = [asyncio.ensure_future(self._read(snapshot, read, share)) for read in reads]
+        try:
+            found = await asyncio.gather(*tasks)
+        except Exception:
+            # A fault of one ends the decision: the others would read for nobody.
+            for task in tasks:
+                task.cancel()
+            raise
         return {read.id: result for read, result in zip(reads, found, strict=True)}
 
     async def _read(self, snapshot: Snapshot, read: Read, share: asyncio.Semaphore) -> Result:

@@ -16,18 +16,26 @@ from celery import Celery
 from redis.asyncio import Redis
 
 from workers.background import keep_doing
+from workers.celery_app import BATCH
 from workers.dispatch import Dispatcher
+from workers.feeder import LOOK_EVERY_S as FEED_EVERY_S
+from workers.feeder import Feeder
 from workers.pool import Pool
 from workers.presence import Presence
 from workers.routing import least_loaded
 from workers.runner import Runner
 from workers.settings import Settings
+from workers.store.batches import Batches
 from workers.store.decisions import Decisions
+from workers.store.deliveries import Deliveries
+from workers.store.keys import Keys
 from workers.store.listening import RECONNECT_PAUSE_S, listen
 from workers.store.store import Store, connect
 from workers.tokenizers import load_vocabulary, settle_memory
 from workers.vllm import VllmClient
 from workers.watchdog import LOOK_EVERY_S, Watchdog
+from workers.webhooks.courier import LOOK_EVERY_S as LOOK_AT_DELIVERIES_EVERY_S
+from workers.webhooks.courier import Courier
 
 T = TypeVar("T")
 
@@ -65,6 +73,7 @@ class Runtime:
 
     thread: EventLoopThread
     runner: Runner
+    courier: Courier
     dispatcher: Dispatcher
     store: Store
     redis: Redis
@@ -101,10 +110,13 @@ class Runtime:
             runner = Runner(decisions, pool, dispatcher, vocabulary, settings)
             presence = Presence(store, f"{socket.gethostname()}-{os.getpid()}", pool)
             watchdog = Watchdog(decisions, dispatcher)
+            courier = Courier(Deliveries(store, settings), Keys(store), dispatcher, settings)
 
             async def hear_cancels() -> None:
                 await listen(redis, decisions.cancels, lambda id: runner.cancel(id.decode()))
 
+            feeder = Feeder(Batches(store, settings), decisions, pool, dispatcher, vocabulary, settings)
+            feeding = ((feeder.look, FEED_EVERY_S), (feeder.renew, settings.lease_s / 4))
             background = [
                 asyncio.create_task(keep_doing(work, every_s))
                 for work, every_s in (
@@ -112,10 +124,12 @@ class Runtime:
                     (presence.announce, 0),
                     (runner.renew, settings.lease_s / 4),
                     (watchdog.look, LOOK_EVERY_S),
+                    (courier.look, LOOK_AT_DELIVERIES_EVERY_S),
                     (hear_cancels, RECONNECT_PAUSE_S),
+                    *(feeding if BATCH in settings.lanes else ()),
                 )
             ]
-            return Runtime(thread, runner, dispatcher, store, redis, session, background)
+            return Runtime(thread, runner, courier, dispatcher, store, redis, session, background)
 
         return thread.call(build())
 
@@ -126,6 +140,7 @@ class Runtime:
             for task in self.background:
                 task.cancel()
             await asyncio.gather(*self.background, return_exceptions=True)
+            await self.courier.close()
             await self.session.close()
             await self.store.close()
             await self.redis.aclose()

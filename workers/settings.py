@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Literal
+
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from workers.webhooks.guard import parse_allowed
+from workers.webhooks.signing import require_secret
 
 
 class Settings(BaseSettings):
@@ -31,6 +36,11 @@ class Settings(BaseSettings):
         ge=0,
         description="Least milliseconds between two task messages of one process.",
     )
+    log_format: Literal["console", "json"] = Field("console", description="How log lines are written.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="Least weight of what is logged."
+    )
+
     queues: str = Field(
         "interactive,batch",
         description="Queues that a worker serves, comma-separated; one that serves `batch` alone runs at "
@@ -73,6 +83,51 @@ class Settings(BaseSettings):
         ge=1,
         description="Seconds that a webhook delivery is kept; its last attempt is after a day.",
     )
+    webhook_secret: str = Field(
+        "",
+        repr=False,
+        description="Signs the webhooks of an open server: `whsec_` and base64 of 24 to 64 random bytes. "
+        "With API keys, each key has a secret of its own.",
+    )
+    webhook_allow: str = Field(
+        "",
+        description="Where webhooks may go beside public https addresses, comma-separated: `host`, "
+        "`host:port`, an address or a CIDR.",
+    )
+    webhook_timeout_s: float = Field(15, gt=0, description="Seconds that one attempt of a webhook may take.")
+    webhook_pace: float = Field(
+        1, gt=0, le=1, description="Factor on the times between a webhook's attempts; tests hurry."
+    )
+    webhooks_in_flight: int = Field(
+        256, ge=1, description="Most attempts of webhooks that one worker process has under way."
+    )
+
+    batch_in_flight: int = Field(
+        64, ge=1, description="Most decisions that one feeder keeps open, of all its batches together."
+    )
+    batch_reads_beside: float = Field(
+        200,
+        gt=0,
+        description="Reads a second that one feeder begins at most while interactive decisions come in; with "
+        "none in the last second, a batch goes as fast as it is answered.",
+    )
+    batch_deadline_s: int = Field(
+        24 * 3600, ge=1, description="Seconds in which a batch must end; what was not fed by then is expired."
+    )
+    batch_retention_s: int = Field(
+        24 * 3600, ge=1, description="Seconds that a batch and its results are kept once it ended."
+    )
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _good_secret(cls, secret: str) -> str:
+        return require_secret(secret) if secret else secret
+
+    @field_validator("webhook_allow")
+    @classmethod
+    def _good_allow_list(cls, text: str) -> str:
+        parse_allowed(text)
+        return text
 
     @property
     def lanes(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from celery import Celery
 from celery.exceptions import Reject
 from celery.signals import worker_init, worker_shutdown
 
-from workers.celery_app import ADVANCE, RUN, SHARD, make_celery
+from workers.celery_app import ADVANCE, DELIVER, RUN, SHARD, make_celery
 from workers.dispatch import PublishError
 from workers.runtime import Runtime
 from workers.settings import Settings
@@ -57,5 +57,9 @@ def make_worker(settings: Settings) -> Celery:
     @app.task(name=ADVANCE)
     def advance(_: list[int], id: str, number: int) -> None:
         call(running[0].runner.advance(id, number))
+
+    @app.task(name=DELIVER)
+    def deliver(names: list[str]) -> None:
+        call(running[0].courier.take(names))
 
     return app

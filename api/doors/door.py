@@ -17,13 +17,14 @@ from fastapi import Request, Response
 from api.body import Body, read_json
 from api.callers import ANYONE, Caller
 from api.preferences import Preference, read_preference
-from api.refusals import REFUSED, Refusal, refusal_of, refusal_of_failure
-from api.repeats import MOST_KEY, decision_of_key, decision_of_twin
+from api.refusals import REFUSED, Refusal, Unsettled, refusal_of, refusal_of_failure
+from api.repeats import MOST_KEY, decision_of_key, decision_of_twin, told
 from api.service import Accepted, Service
 from api.terms import terms_of
 from planner.dialects import DIALECTS
 from workers.jobs import urls_of
 from workers.store.names import Named, name_of
+from workers.store.store import StoreError
 
 REPLAYED = {"Idempotent-Replayed": "true"}
 
@@ -45,6 +46,7 @@ class Door:
         service: Service = request.app.state.service
         caller, headers = ANYONE, {"Vary": "Prefer"}
         try:
+            caller = await service.keyring.admit(request)
             preference = read_preference(request.headers.getlist("prefer"))
             body = await read_json(request, service.settings.max_body_bytes)
             accepted, replayed = await self._decide(request, service, caller, body, preference)
@@ -81,10 +83,16 @@ class Door:
         if earlier is not None:
             return await service.join(earlier, wait_s), True
         try:
-            return await service.decide(id, decision, len(body.content), terms, wait_s), False
+            accepted = await service.decide(id, decision, len(body.content), terms, wait_s)
+        except (Unsettled, StoreError):
+            # It may have been accepted all the same: who comes again with the key finds out.
+            raise
         except REFUSED:
             await service.names.release(name)
             raise
+        if accepted.outcome is None:
+            await told(service.names, name, named, keep_s)
+        return accepted, False
 
 
 async def _told(service: Service, caller: Caller, accepted: Accepted, preference: Preference) -> Response:

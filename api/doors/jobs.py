@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+import structlog
+from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from api.callers import ANYONE, Caller
+from api.doors.native import TheCaller, TheService, own_job
 from api.pages import page_of_jobs
 from api.preferences import MOST_WAIT_S
 from api.problems import PROBLEM
+from api.refusals import Refusal
 from api.schemas import Job, JobList, Status
-from api.service import Service
 from workers.jobs import TERMINAL, Fields, events_of, status_of
+from workers.store.store import StoreError
 
 LOOK_EVERY_S = 1.0
 """Seconds after which a stream of events looks at the store, whatever it heard."""
 
+log = structlog.get_logger()
+
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=PROBLEM)
-
-
-def caller_of(request: Request) -> Caller:
-    """Who sends the request."""
-    return ANYONE
-
-
-def service_of(request: Request) -> Service:
-    """The decision service."""
-    service: Service = request.app.state.service
-    return service
-
-
-TheService = Annotated[Service, Depends(service_of)]
-TheCaller = Annotated[Caller, Depends(caller_of)]
-
-
-async def own_job(id: str, service: TheService, caller: TheCaller) -> Fields:
-    """The job in the path, if it is the caller's. Raises Refusal (404)."""
-    return await service.job_fields(id, caller.id)
 
 
 @router.get("/{id}", summary="A job; with `wait`, once it is done or the wait is over", response_model=Job)
@@ -97,23 +81,37 @@ async def job_events(
     """
     seen = last_event_id
     with service.waiting.watching(id) as step:
-        await service.decisions.listen(id, service.waiting.channel, events=True)
+        listening = False
         while True:
-            fields = await service.job_fields(id, caller.id)
-            for event in events_of(id, fields):
+            fields: Fields | None = None
+            try:
+                listening = listening or await service.decisions.listen(
+                    id, service.waiting.channel, events=True
+                )
+                fields = await service.job_fields(id, caller.id)
+            except StoreError as error:
+                # A stream that has begun cannot tell a refusal: it goes on once the store is back.
+                log.warning("events wait for the store", decision=id, reason=str(error))
+            except Refusal:
+                return
+            for event in events_of(id, fields) if fields else ():
                 if event.number > seen:
                     seen = event.number
                     yield ServerSentEvent(
                         raw_data=orjson.dumps(event.data).decode(), event=event.name, id=str(event.number)
                     )
-            if status_of(fields) in TERMINAL:
+            if fields and status_of(fields) in TERMINAL:
                 return
-            try:
-                async with asyncio.timeout(LOOK_EVERY_S):
-                    await step.wait()
-            except TimeoutError:
-                pass
+            await _within(step.wait(), LOOK_EVERY_S)
             step.clear()
+
+
+async def _within(waiting: Awaitable[object], seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await waiting
+    except TimeoutError:
+        return
 
 
 def _json(body: dict[str, Any], status: int = 200) -> Response:

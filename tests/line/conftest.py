@@ -25,6 +25,8 @@ RULES: dict[str, Any] = {
     ]
 }
 
+SLOW_ENGINE = ("--latency", "400,0,1000", "--max-model-len", "4096")
+
 
 @pytest.fixture(scope="session")
 def script(tmp_path_factory: pytest.TempPathFactory) -> str:
@@ -38,6 +40,23 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> str:
 def stack(script: str) -> Iterator[Stack]:
     """One stack for all tests that leave it as they found it."""
     with Stack(engines=script, engine_args=("--max-model-len", "8192")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def slow(script: str) -> Iterator[Stack]:
+    """A slow stack for jobs, two of everything: a read takes 0.4 s, a worker makes 8 of a decision at once.
+
+    Tests leave its processes running as they found them.
+    """
+    env = {
+        "CANVASS_SYNC_LIMIT_S": "1",
+        "CANVASS_SHARD_READS": "32",
+        "CANVASS_DECISION_READS_IN_FLIGHT": "8",
+        "CANVASS_WORKER_THREADS": "4",
+        "CANVASS_LEASE_S": "3",
+    }
+    with Stack(engines=script, engine_args=SLOW_ENGINE, workers=2, apis=2, env=env) as running:
         yield running
 
 

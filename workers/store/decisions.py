@@ -10,6 +10,7 @@ One hash per decision, one key, one expiry:
     log         its events between begin and end            channel   where those who wait listen
     cancel      when it was asked to be canceled            watched   set when someone wants its events
     owner, lane, metadata, webhook, hooks                   its terms (workers/terms.py)
+    batch, custom_id                                        where its line goes (workers/store/batches.py)
     created, started, finished, deadline, expires           seconds since 1970
 
 Beside the hashes stand four kinds of sorted sets: `leases` (a decision that is open is in it, with the
@@ -33,11 +34,25 @@ from planner.reads import Failure, Result, Wave, result_from_bytes, result_to_by
 from workers.dispatch import shard_count
 from workers.settings import Settings
 from workers.store import scripts
+from workers.store.batch_scripts import FINISH_ITEM
 from workers.store.store import Store, fields_of
 from workers.terms import Terms
 
+BATCH_PREFIX = "bat_"
+"""How the id of a batch begins, and so those of its decisions."""
+
+ASKED = "asked"
+"""The key that says, for a moment, that an interactive decision came in (workers/feeder.py)."""
+
+ASKED_KEPT_MS = 1000
+
 TWIN_KEPT_S = 120
-"""Seconds in which a request that comes again finds its decision."""
+"""Seconds in which a request that comes again finds its decision, if that is kept as long."""
+
+LATE_S = 1.0
+"""Seconds past its deadline after which an open decision is ended by whoever looks at it: there may be no
+worker to do it.
+"""
 
 PUT_CHUNK = 1000
 """Most results one script call carries: Lua's `unpack` holds some thousands of values."""
@@ -165,22 +180,11 @@ class Decisions:
         settings, now = self._settings, time()
         deadline = now + (terms.deadline_s or settings.deadline_s)
         keep = settings.deadline_s + settings.retention_s
-        fields: dict[str, Any] = {
-            "decision": decision.to_json(),
-            "status": "open",
-            "wave": 0,
-            "wave:0": wave.to_bytes(),
-            "shards": shard_count(len(wave.reads), settings),
-            "stage": wave.stage,
-            "stages": stages,
-            "planned": len(wave.reads),
-            "created": now,
-            "deadline": deadline,
-            **terms.to_fields(),
-        }
+        fields = opened(decision, wave, stages, terms, now, deadline, settings)
         if channel:
             fields["channel"] = channel
-        names = [("SET", self._store.key("name", terms.twin), id, "EX", TWIN_KEPT_S)] if terms.twin else []
+        twin = ("SET", self._store.key("name", terms.twin), id, "EX", min(TWIN_KEPT_S, keep))
+        names = [twin] if terms.twin else []
         accepted, *_ = await self._store.run(
             (
                 "EVAL",
@@ -197,6 +201,7 @@ class Decisions:
                 terms.most_open,
                 *(part for field in fields.items() for part in field),
             ),
+            ("SET", self._store.key(ASKED), 1, "PX", ASKED_KEPT_MS),
             *names,
         )
         if not accepted:
@@ -302,7 +307,7 @@ class Decisions:
         (ended,) = await self._store.run(
             (
                 "EVAL",
-                scripts.FINISH,
+                FINISH_ITEM if id.startswith(BATCH_PREFIX) else scripts.FINISH,
                 3,
                 *self._keys(id),
                 id,
@@ -361,32 +366,77 @@ class Decisions:
 
     async def outcomes(self, ids: Sequence[str]) -> dict[str, Outcome | None]:
         """The outcome of each decision, None while it is open. One that is gone has failed: `gone`."""
-        replies = await self._store.run(*(("HMGET", self._key(id), "status", "body") for id in ids))
-        return {id: _outcome(status, body) for id, (status, body) in zip(ids, replies, strict=True)}
+        found = await self._fields(ids, ("status", "body", "deadline"))
+        return {id: _outcome(fields) for id, fields in zip(ids, found, strict=True)}
 
-    async def jobs(self, ids: Sequence[str]) -> list[Mapping[str, bytes] | None]:
-        """What a job shows of each decision (JOB_FIELDS, those that it has), None for one that is gone."""
+    async def jobs(self, ids: Sequence[str], *, bodies: bool = True) -> list[Mapping[str, bytes] | None]:
+        """What a job shows of each decision (JOB_FIELDS, those that it has), None for one that is gone.
+
+        Without `bodies`, those of the decisions that succeeded are left out: they may be large.
+        """
+        if bodies:
+            return [fields or None for fields in await self._fields(ids, JOB_FIELDS)]
+        found = await self._fields(ids, [name for name in JOB_FIELDS if name != "body"])
+        failed = [id for id, fields in zip(ids, found, strict=True) if _has_error(fields)]
+        errors = dict(zip(failed, await self._fields(failed, ("status", "body")), strict=True))
+        return [{**fields, **errors.get(id, {})} or None for id, fields in zip(ids, found, strict=True)]
+
+    async def _fields(self, ids: Sequence[str], names: Sequence[str]) -> list[dict[str, bytes]]:
+        """Some fields of each decision, those that it has. One that is late is ended first."""
         if not ids:
             return []
-        replies = await self._store.run(*(("HMGET", self._key(id), *JOB_FIELDS) for id in ids))
+        replies = await self._store.run(*(("HMGET", self._key(id), *names) for id in ids))
         found = [
-            {name: value for name, value in zip(JOB_FIELDS, values, strict=True) if value is not None}
+            {name: value for name, value in zip(names, values, strict=True) if value is not None}
             for values in replies
         ]
-        return [fields or None for fields in found]
+        late = [place for place, fields in enumerate(found) if _is_late(fields)]
+        for place in late:
+            await self.finish(ids[place], EXPIRED)
+        if late:
+            ended = await self._fields([ids[place] for place in late], names)
+            for place, fields in zip(late, ended, strict=True):
+                found[place] = fields
+        return found
 
     async def listed(self, owner: str, before: str, most: int) -> list[tuple[str, str]]:
         """Ids of an owner's decisions, newest first, each with its score; `before` bounds the score."""
-        key = self._store.key("jobs", owner)
-        (reply,) = await self._store.run(
-            ("ZREVRANGEBYSCORE", key, before, "-inf", "WITHSCORES", "LIMIT", 0, most)
-        )
-        return [(id.decode(), _score(score)) for id, score in _pairs(reply)]
+        return await self._store.newest(self._store.key("jobs", owner), before, most)
 
     async def queue_position(self, id: str) -> int | None:
         """How many decisions wait before this one, plus one; None when it waits no longer."""
         (rank,) = await self._store.run(("ZRANK", self._queued, id))
         return None if rank is None else int(rank) + 1
+
+
+def opened(
+    decision: Decision,
+    wave: Wave,
+    stages: int,
+    terms: Terms,
+    now: float,
+    deadline: float,
+    settings: Settings,
+) -> dict[str, Any]:
+    """The fields of a decision that begins: its first wave, the number of its stages, its times."""
+    return {
+        "decision": decision.to_json(),
+        "status": "open",
+        "wave": 0,
+        "wave:0": wave.to_bytes(),
+        "shards": shard_count(len(wave.reads), settings),
+        "stage": wave.stage,
+        "stages": stages,
+        "planned": len(wave.reads),
+        "created": now,
+        "deadline": deadline,
+        **terms.to_fields(),
+    }
+
+
+def id_of_item(batch: str, index: int) -> str:
+    """The id of a batch's decision: the same whenever that state is fed."""
+    return f"{batch}.{index}"
 
 
 def _snapshot(id: str, fields: Mapping[bytes, bytes]) -> Snapshot | None:
@@ -420,22 +470,19 @@ def read_message(message: bytes) -> tuple[str, Outcome]:
     return id, Outcome(status, body)
 
 
-def _outcome(status: bytes | None, body: bytes | None) -> Outcome | None:
-    if status is None:
+def _outcome(fields: Mapping[str, bytes]) -> Outcome | None:
+    if "status" not in fields:
         return GONE
-    return None if status == b"open" or body is None else Outcome(status.decode(), body)
+    return Outcome(fields["status"].decode(), fields["body"]) if "body" in fields else None
+
+
+def _is_late(fields: Mapping[str, bytes]) -> bool:
+    return fields.get("status") == b"open" and float(fields.get("deadline", "inf")) + LATE_S < time()
+
+
+def _has_error(fields: Mapping[str, bytes]) -> bool:
+    return fields.get("status", b"open") not in (b"open", b"succeeded")
 
 
 def _result_pairs(results: Mapping[str, Result]) -> list[str | bytes]:
     return [part for id, result in results.items() for part in (f"result:{id}", result_to_bytes(result))]
-
-
-def _pairs(reply: Any) -> list[tuple[bytes, Any]]:
-    """Members and scores, as either protocol replies them."""
-    if reply and isinstance(reply[0], list | tuple):
-        return [(member, score) for member, score in reply]
-    return list(zip(reply[::2], reply[1::2], strict=True))
-
-
-def _score(score: Any) -> str:
-    return score.decode() if isinstance(score, bytes) else repr(score)

@@ -7,29 +7,9 @@ the decisions that no worker has begun yet. Scripts may be sent twice: the secon
 
 from __future__ import annotations
 
-_TELL = """
-local function tell(channels, message)
-  for channel in string.gmatch(channels or '', '%S+') do redis.call('PUBLISH', channel, message) end
-end
-"""
-"""Publish a message on each of some channels, which stand in one string."""
+from workers.store.fragments import HOOK, OUTLAST, TELL
 
-_HOOK = """
-local function hook(key, prefix, id, event, now, keep)
-  local name = id .. ':' .. event
-  local copy = prefix .. ':delivery:' .. name
-  if redis.call('COPY', key, copy) == 0 then return end
-  redis.call('HDEL', copy, 'decision', 'wave:0', 'channel', 'holder')
-  redis.call('HSET', copy, 'event', event, 'state', 'pending')
-  redis.call('EXPIRE', copy, keep)
-  redis.call('ZADD', prefix .. ':deliveries', now, name)
-  redis.call('EXPIRE', prefix .. ':deliveries', keep)
-end
-"""
-"""Have a webhook delivered: a copy of the hash as it is at this moment, and its place in the queue of
-deliveries, due now. An event is delivered under one name, so it is queued once."""
-
-SAVE = """
+SAVE = f"""{OUTLAST}
 if redis.call('EXISTS', KEYS[1]) == 1 then return 1 end
 local limit = tonumber(ARGV[6])
 if limit > 0 then
@@ -44,7 +24,8 @@ redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
 redis.call('ZADD', KEYS[3], ARGV[2], ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', ARGV[2] - ARGV[3])
 redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])
-for place = 2, 4 do redis.call('EXPIRE', KEYS[place], ARGV[3]) end
+outlast(KEYS[2], ARGV[3])
+for place = 3, 4 do redis.call('EXPIRE', KEYS[place], ARGV[3]) end
 return 1
 """
 """Accept a decision.
@@ -52,10 +33,11 @@ return 1
 KEYS[4] is the sorted set of its owner's decisions by time, KEYS[5] that of its owner's open ones by
 deadline. ARGV: its id, the time now, seconds to keep it, when its lease runs out, its deadline, the
 most open decisions of its owner (0: any number), then field names and values in pairs. Returns 0 when
-the owner has too many open. The sorted sets are kept as long as the decision accepted last.
+the owner has too many open. The sorted sets are kept as long as the decision accepted last; that of
+leases as long as any, because a batch's decisions are kept longer.
 """
 
-CLAIM = f"""{_TELL}{_HOOK}
+CLAIM = f"""{TELL}{HOOK}
 local id, now, until_, token, prefix, keep = unpack(ARGV, 1, 6)
 local status, holder, wave = unpack(redis.call('HMGET', KEYS[1], 'status', 'holder', 'wave'))
 if status ~= 'open' then return false end
@@ -79,7 +61,7 @@ caller took it already and the reply was lost), or nil when it is over, gone, or
 lease is live.
 """
 
-START = f"""{_TELL}{_HOOK}
+START = f"""{TELL}{HOOK}
 local id, now, prefix, keep = unpack(ARGV)
 local status, hooks, watched, channel =
   unpack(redis.call('HMGET', KEYS[1], 'status', 'hooks', 'watched', 'channel'))
@@ -94,7 +76,7 @@ return 1
 ARGV: its id, the time now, the prefix of our keys, seconds to keep a webhook.
 """
 
-ADVANCE = f"""{_TELL}
+ADVANCE = f"""{TELL}
 local status, wave, mover, watched, channel, log =
   unpack(redis.call('HMGET', KEYS[1], 'status', 'wave', 'mover', 'watched', 'channel', 'log'))
 if status == 'open' and wave == ARGV[2] and mover == ARGV[4] then return 1 end
@@ -115,7 +97,7 @@ results known so far, and how far it got. Returns 1 when it moved (also when the
 already and the reply was lost), 0 when another did, or it is over or gone.
 """
 
-FINISH = f"""{_TELL}{_HOOK}
+FINISH = f"""{TELL}{HOOK}
 local id, status, body, now, retention, prefix, keep = unpack(ARGV)
 local was, channel, hooks, owner, planned =
   unpack(redis.call('HMGET', KEYS[1], 'status', 'channel', 'hooks', 'owner', 'planned'))
@@ -143,7 +125,7 @@ keys, seconds to keep a webhook. What was asked, its waves, results and lease go
 channels is told, whole. Returns 1 when this call ended it, 0 otherwise.
 """
 
-PUT_RESULTS = f"""{_TELL}
+PUT_RESULTS = f"""{TELL}
 local status, stage, planned, watched, channel, log =
   unpack(redis.call('HMGET', KEYS[1], 'status', 'stage', 'planned', 'watched', 'channel', 'log'))
 if status ~= 'open' then return 0 end

@@ -62,6 +62,11 @@ class Store:
         """A key of ours: the prefix, then the parts."""
         return ":".join((self.prefix, *parts))
 
+    async def newest(self, key: str, before: str, most: int) -> list[tuple[str, str]]:
+        """Members of a sorted set, highest score first, each with its score; `before` bounds the score."""
+        (reply,) = await self.run(("ZREVRANGEBYSCORE", key, before, "-inf", "WITHSCORES", "LIMIT", 0, most))
+        return [(member.decode(), _score(score)) for member, score in _pairs(reply)]
+
     async def _execute(self, groups: list[Sequence[Command]]) -> list[list[Any] | Exception]:
         try:
             replies = iter(await self._connection.execute([command for group in groups for command in group]))
@@ -80,3 +85,14 @@ def _checked(replies: list[Any]) -> list[Any] | Exception:
         if isinstance(reply, Exception):
             return StoreError(f"Redis refused a command: {reply}")
     return replies
+
+
+def _pairs(reply: Any) -> list[tuple[bytes, Any]]:
+    """Members and scores, as either protocol replies them."""
+    if reply and isinstance(reply[0], list | tuple):
+        return [(member, score) for member, score in reply]
+    return list(zip(reply[::2], reply[1::2], strict=True))
+
+
+def _score(score: Any) -> str:
+    return score.decode() if isinstance(score, bytes) else repr(score)

@@ -1,0 +1,130 @@
+"""The OpenAPI document is true: schemathesis asks every route what the document lets it ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from client.stack import Stack
+from tests.line.job_support import ASYNC, ONE_READ, job, post
+
+CHECKS: list[Callable[..., Any]] = [
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+
+OVERLOADED = (503, 529)
+"""The only documented statuses of 500 and more: come again later."""
+
+EXAMPLES = 25
+MODES = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
+
+
+@pytest.fixture(scope="module")
+def document(stack: Stack) -> dict[str, Any]:
+    found: dict[str, Any] = httpx2.get(f"{stack.url}/openapi.json").json()
+    return found
+
+
+@pytest.fixture(scope="module")
+def done_job(stack: Stack) -> str:
+    id = str(post(stack.url, ONE_READ, ASYNC).json()["id"])
+    assert job(stack.url, id, wait=20)["status"] == "succeeded"
+    return id
+
+
+def test_every_response_is_one_that_the_document_has(
+    stack: Stack, document: dict[str, Any], done_job: str
+) -> None:
+    schema = schemathesis.openapi.from_dict(document)
+    host = urlsplit(stack.url).netloc
+    statuses: dict[str, set[int]] = {}
+    for found in schema.get_all_operations():
+        operation = found.ok()  # type: ignore[union-attr]
+        seen = statuses.setdefault(f"{operation.method.upper()} {operation.path}", set())
+        for mode in MODES:
+            if mode is MODES[1] and not (operation.body or operation.query or operation.headers):
+                continue
+            ask(stack.url, host, operation.as_strategy(generation_mode=mode), done_job, seen)
+    for name, seen in statuses.items():
+        assert seen, f"{name} was never asked"
+    assert {200, 202, 400, 422} <= statuses["POST /v1/systemone"]
+    assert {200, 404} <= statuses["GET /v1/jobs/{id}"]
+    assert {200, 404} <= statuses["GET /v1/jobs/{id}/events"]
+
+
+def ask(url: str, host: str, strategy: Any, done_job: str, seen: set[int]) -> None:
+    """Send what a strategy makes, and hold each response against the document."""
+
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=strategy)
+    def send(case: Any) -> None:
+        _make_likely(case, done_job)
+        response = case.call(base_url=url, timeout=30, allow_redirects=False)
+        assert urlsplit(response.request.url).netloc == host
+        told = f"{response.request.method} {response.request.url}: {response.text[:500]}"
+        assert response.status_code < 500 or response.status_code in OVERLOADED, told
+        seen.add(response.status_code)
+        case.validate_response(response, checks=CHECKS)
+
+    send()
+
+
+def _make_likely(case: Any, done_job: str) -> None:
+    """Have some cases name what is there: a served model, a job. The others name nothing that is."""
+    dice = Random(repr((case.body, case.path_parameters, case.query, case.headers)))
+    if "id" in (case.path_parameters or {}) and dice.random() < 0.5:
+        case.path_parameters["id"] = done_job
+    if isinstance(case.body, dict):
+        if "model" in case.body and dice.random() < 0.7:
+            case.body["model"] = "jev-latest"
+            case.headers = {**(case.headers or {}), **dice.choice(({}, ASYNC))}
+        # A webhook would be called.
+        case.body.pop("webhook", None)
+    if case.path.startswith("/v1/keys"):
+        # With a key made, the server would no longer be open.
+        case.headers = {**(case.headers or {}), "Authorization": "Bearer no-admin"}
+
+
+def test_the_document_names_the_doors_errors_and_headers(document: dict[str, Any]) -> None:
+    route = document["paths"]["/v1/systemone"]["post"]
+    assert {parameter["name"] for parameter in route["parameters"]} == {"Prefer", "Idempotency-Key"}
+    assert {"400", "401", "403", "409", "413", "415", "422", "429", "529"} <= route["responses"].keys()
+    assert "x-typesafe-request-id" in route["responses"]["200"]["headers"]
+    assert "Location" in route["responses"]["202"]["headers"]
+
+
+def test_every_reference_in_the_document_leads_somewhere(document: dict[str, Any]) -> None:
+    def references(node: Any) -> Iterator[str]:
+        if isinstance(node, dict):
+            if isinstance(node.get("$ref"), str):
+                yield node["$ref"]
+            node = list(node.values())
+        if isinstance(node, list):
+            for child in node:
+                yield from references(child)
+
+    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    assert set(references(document)) <= known

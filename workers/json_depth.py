@@ -1,0 +1,28 @@
+"""How deep JSON may nest: what decodes it stops at a depth of its own, and what walks it may not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MAX_DEPTH = 100
+"""Deepest nesting of arrays and objects that is taken in."""
+
+
+def is_too_deep(value: Any, content: bytes) -> bool:
+    """Whether a value nests deeper than is taken in; `content` is the JSON that it was decoded from."""
+    return content.count(b"[") + content.count(b"{") > MAX_DEPTH and _depth_over(value, MAX_DEPTH)
+
+
+def _depth_over(value: Any, limit: int) -> bool:
+    """Whether a decoded value nests deeper than `limit`; level by level, so that depth costs no stack."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [
+            child
+            for node in level
+            if isinstance(node, dict | list)
+            for child in (node.values() if isinstance(node, dict) else node)
+        ]
+        if not level:
+            return False
+    return True
