@@ -22,7 +22,7 @@ from planner.vocabulary import Vocabulary
 from planner.waves import next_wave
 from workers.dispatch import Dispatcher, PublishError, Ready, shard_of
 from workers.planning import PlanCache, off_loop_if_long
-from workers.pool import Pool
+from workers.pool.reading import Demand, Reader
 from workers.settings import Settings
 from workers.store.decisions import CANCELED, EXPIRED, Decisions, Outcome, Snapshot, failed
 from workers.store.store import StoreError
@@ -47,13 +47,13 @@ class Runner:
     def __init__(
         self,
         decisions: Decisions,
-        pool: Pool,
+        reader: Reader,
         dispatcher: Dispatcher,
         vocabulary: Vocabulary,
         settings: Settings,
     ) -> None:
         self._decisions = decisions
-        self._pool = pool
+        self._reader = reader
         self._dispatcher = dispatcher
         self._plans = PlanCache(vocabulary)
         self._running: Counter[str] = Counter()
@@ -169,15 +169,15 @@ class Runner:
     async def _gather(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
         """The results of some reads, as many at a time as one decision may have under way here."""
         most = self._settings.decision_reads_in_flight
+        decision = snapshot.decision
+        demand = Demand(decision.model, snapshot.deadline, decision.salt, snapshot.patient)
         share = self._shares.setdefault(snapshot.id, asyncio.Semaphore(most))
-        found = await asyncio.gather(*(self._read(snapshot, read, share) for read in reads))
+        found = await asyncio.gather(*(self._read(snapshot, read, demand, share) for read in reads))
         return {read.id: result for read, result in zip(reads, found, strict=True)}
 
-    async def _read(self, snapshot: Snapshot, read: Read, share: asyncio.Semaphore) -> Result:
+    async def _read(self, snapshot: Snapshot, read: Read, demand: Demand, share: asyncio.Semaphore) -> Result:
         async with share, self._room:
-            result = await self._pool.read(
-                read, snapshot.decision.model, snapshot.deadline, snapshot.decision.salt
-            )
+            result = await self._reader.read(read, demand)
         if isinstance(result, Rows) and read.kind in ("span", "list"):
             return await asyncio.to_thread(self._decoded, snapshot, read, result)
         return result

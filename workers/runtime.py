@@ -17,16 +17,18 @@ from redis.asyncio import Redis
 
 from workers.background import keep_doing
 from workers.dispatch import Dispatcher
-from workers.pool import Pool
+from workers.pool.canary import Canary
+from workers.pool.pool import Pool
+from workers.pool.reading import Reader
+from workers.pool.vllm import VllmClient
 from workers.presence import Presence
-from workers.routing import least_loaded
+from workers.routing import POLICIES
 from workers.runner import Runner
 from workers.settings import Settings
 from workers.store.decisions import Decisions
 from workers.store.listening import RECONNECT_PAUSE_S, listen
 from workers.store.store import Store, connect
 from workers.tokenizers import load_vocabulary, settle_memory
-from workers.vllm import VllmClient
 from workers.watchdog import LOOK_EVERY_S, Watchdog
 
 T = TypeVar("T")
@@ -87,18 +89,28 @@ class Runtime:
             )
             redis = connect(settings)
             store = Store(redis, settings)
+            client = VllmClient(session, vocabulary.pad)
+            canary = Canary(
+                client, vocabulary, constrained=settings.constrained, samples=settings.engine_samples
+            )
             pool = Pool(
                 settings.engine_urls,
-                VllmClient(session, vocabulary.pad),
-                vocabulary,
-                least_loaded,
+                client,
+                canary,
                 engine_in_flight=settings.engine_in_flight,
+                said=settings.engine_capabilities,
+            )
+            reader = Reader(
+                pool,
+                client,
+                POLICIES[settings.routing](),
                 read_timeout_s=settings.read_timeout_s,
                 patience_s=settings.pool_patience_s,
+                constrained=settings.constrained,
             )
             dispatcher = Dispatcher(app, settings)
             decisions = Decisions(store, settings)
-            runner = Runner(decisions, pool, dispatcher, vocabulary, settings)
+            runner = Runner(decisions, reader, dispatcher, vocabulary, settings)
             presence = Presence(store, f"{socket.gethostname()}-{os.getpid()}", pool)
             watchdog = Watchdog(decisions, dispatcher)
 
