@@ -26,12 +26,16 @@ from workers.routing import POLICIES
 from workers.runner import Runner
 from workers.settings import Settings
 from workers.store.decisions import Decisions
+from workers.store.engines import Engines
 from workers.store.listening import RECONNECT_PAUSE_S, listen
 from workers.store.store import Store, connect
 from workers.tokenizers import load_vocabulary, settle_memory
 from workers.watchdog import LOOK_EVERY_S, Watchdog
 
 T = TypeVar("T")
+
+FOLLOW_EVERY_S = 1.0
+"""Seconds between looks at what was said about engines: workers agree within two."""
 
 KEEPALIVE_S = 4.0
 """Seconds that an idle connection to an engine is kept: uvicorn, which serves vLLM, closes its end after
@@ -112,7 +116,15 @@ class Runtime:
             decisions = Decisions(store, settings)
             runner = Runner(decisions, reader, dispatcher, vocabulary, settings)
             presence = Presence(store, f"{socket.gethostname()}-{os.getpid()}", pool)
+            engines = Engines(store)
             watchdog = Watchdog(decisions, dispatcher)
+
+            async def follow_engines() -> None:
+                said = await engines.all()
+                pool.adopt(
+                    {url: one.state for url, one in said.items()},
+                    {url: dict(one.capabilities) for url, one in said.items()},
+                )
 
             async def hear_cancels() -> None:
                 await listen(redis, decisions.cancels, lambda id: runner.cancel(id.decode()))
@@ -120,6 +132,7 @@ class Runtime:
             background = [
                 asyncio.create_task(keep_doing(work, every_s))
                 for work, every_s in (
+                    (follow_engines, FOLLOW_EVERY_S),
                     (pool.look, settings.probe_interval_s),
                     (presence.announce, 0),
                     (runner.renew, settings.lease_s / 4),

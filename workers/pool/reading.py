@@ -89,11 +89,28 @@ class Reader:
 
     async def read(self, read: Read, demand: Demand) -> Result:
         """A read's rows, from whichever engine gives them, or the failure when none does in time."""
-        story, prefix = _Story(), self._prefix(read, demand)
+        result = await self._read((read,), demand)
+        return result if isinstance(result, Failure) else result[0]
+
+    async def draws(self, reads: Sequence[Read], demand: Demand) -> list[Result]:
+        """The results of reads that differ in their seed alone; of one request, where an engine can."""
+        able = any(engine.can.engine_samples >= len(reads) for engine in self._pool.serving(demand.model))
+        if len(reads) == 1 or not able:
+            return list(await asyncio.gather(*(self.read(read, demand) for read in reads)))
+        result = await self._read(reads, demand)
+        return [result] * len(reads) if isinstance(result, Failure) else list(result)
+
+    async def _read(self, reads: Sequence[Read], demand: Demand) -> list[Rows] | Failure:
+        """The rows of a read, or of the draws of one."""
+        story, prefix = _Story(), self._prefix(reads[0], demand)
         patient_until = demand.deadline if demand.patient else time() + self._patience_s
         pause = BACKOFF_S
         while (left := demand.deadline - time()) > 0:
-            serving = self._pool.serving(demand.model)
+            serving = [
+                engine
+                for engine in self._pool.serving(demand.model)
+                if len(reads) == 1 or engine.can.engine_samples >= len(reads)
+            ]
             able = [engine for engine in serving if engine.url not in story.out] if story.out else serving
             if not serving:
                 await self._pool.probe_all()
@@ -107,7 +124,7 @@ class Reader:
                 await asyncio.sleep(min(left, pause * random.uniform(0.5, 1)))
                 pause = min(2 * pause, BACKOFF_MAX_S)
                 continue
-            result = await self._race(able, read, demand, prefix, story)
+            result = await self._race(able, reads, demand, prefix, story)
             if result is not None:
                 return result
             if story.failures >= MOST_FAILURES:
@@ -115,13 +132,13 @@ class Reader:
         return Failure("expired", "the deadline passed before an engine answered")
 
     async def _race(
-        self, able: Sequence[Engine], read: Read, demand: Demand, prefix: Prefix, story: _Story
-    ) -> Result | None:
+        self, able: Sequence[Engine], reads: Sequence[Read], demand: Demand, prefix: Prefix, story: _Story
+    ) -> list[Rows] | Failure | None:
         """Ask one engine and, when it is slow, a second. None when neither gave a result."""
         engine = cast(Engine, self._policy(able, prefix))
-        racing = {self._send(engine, read, demand, prefix): (engine, time())}
+        racing = {self._send(engine, reads, demand, prefix): (engine, time())}
         others = [other for other in able if other is not engine]
-        delay_s = self._hedging.delay_s(read.kind) if others else None
+        delay_s = self._hedging.delay_s(reads[0].kind) if others else None
         try:
             while racing:
                 done, _ = await asyncio.wait(racing, timeout=delay_s, return_when=asyncio.FIRST_COMPLETED)
@@ -129,7 +146,7 @@ class Reader:
                     delay_s = None
                     if self._hedging.spend():
                         second = cast(Engine, self._policy(others, prefix))
-                        racing[self._send(second, read, demand, prefix)] = (second, time())
+                        racing[self._send(second, reads, demand, prefix)] = (second, time())
                 for task in done:
                     engine, since = racing.pop(task)
                     result = self._settled(task, engine, 1000 * (time() - since), demand, story)
@@ -143,43 +160,53 @@ class Reader:
                 # Whatever came of those that were too late is of no interest any more.
                 await asyncio.gather(*racing, return_exceptions=True)
 
-    def _send(self, engine: Engine, read: Read, demand: Demand, prefix: Prefix) -> asyncio.Task[Rows]:
-        task = asyncio.ensure_future(self._request(engine, read, demand, prefix))
-        slow_s = self._hedging.slow_s(read.kind) or 0.0
+    def _send(
+        self, engine: Engine, reads: Sequence[Read], demand: Demand, prefix: Prefix
+    ) -> asyncio.Task[list[Rows]]:
+        task = asyncio.ensure_future(self._request(engine, reads, demand, prefix))
+        slow_s = self._hedging.slow_s(reads[0].kind) or 0.0
         self._pool.began(
             engine, task, STALL_S + STALL_TIMES_SLOW * slow_s + prefix.tokens / STALL_TOKENS_PER_S
         )
         task.add_done_callback(engine.under_way.pop)
         return task
 
-    async def _request(self, engine: Engine, read: Read, demand: Demand, prefix: Prefix) -> Rows:
+    async def _request(
+        self, engine: Engine, reads: Sequence[Read], demand: Demand, prefix: Prefix
+    ) -> list[Rows]:
         """A read on one engine, once there is room. One whose deadline passed meanwhile is not sent."""
         engine.in_flight += 1
         try:
             if prefix.tokens < LONG_TOKENS:
-                return await self._once_there_is_room(engine, read, demand)
+                return await self._once_there_is_room(engine, reads, demand)
             async with self._pool.warming.turn(engine.url, prefix):
-                return await self._once_there_is_room(engine, read, demand)
+                return await self._once_there_is_room(engine, reads, demand)
         finally:
             engine.in_flight -= 1
 
-    async def _once_there_is_room(self, engine: Engine, read: Read, demand: Demand) -> Rows:
+    async def _once_there_is_room(self, engine: Engine, reads: Sequence[Read], demand: Demand) -> list[Rows]:
         async with engine.room:
             timeout_s = min(demand.deadline - time(), self._read_timeout_s)
             if timeout_s <= 0:
                 raise TimedOut(f"{engine.url} had no room before the deadline")
             if not engine.takes_reads:
                 raise Unreachable(f"{engine.url} went out before the read was sent")
-            constrained = self._constrained and engine.can.constrained and read.kind == "label"
-            call = Call(engine.model.name, engine.can.least_width, timeout_s, demand.salt, constrained)
-            rows = await self._client.read(engine.url, read, call)
-            self._hedging.took(read.kind, rows.served.ms / 1000)
+            call = Call(
+                engine.model.name,
+                engine.can.least_width,
+                timeout_s,
+                demand.salt,
+                constrained=self._constrained and engine.can.constrained and reads[0].kind == "label",
+                samples=len(reads) if len(reads) > 1 else 0,
+            )
+            draws = await self._client.draws(engine.url, reads[0], call)
+            self._hedging.took(reads[0].kind, draws[0].served.ms / 1000)
             self._pool.succeeded(engine)
-            return rows
+            return draws
 
     def _settled(
-        self, task: asyncio.Task[Rows], engine: Engine, ms: float, demand: Demand, story: _Story
-    ) -> Result | None:
+        self, task: asyncio.Task[list[Rows]], engine: Engine, ms: float, demand: Demand, story: _Story
+    ) -> list[Rows] | Failure | None:
         """The result of a request that ended, or None when the read has to go elsewhere."""
         if task.cancelled():
             story.tried.append(Tried(engine.url, ms, engine.reason))
@@ -203,16 +230,21 @@ class Reader:
         return None
 
     def _told(
-        self, result: Result, racing: dict[asyncio.Task[Rows], tuple[Engine, float]], story: _Story
-    ) -> Result:
+        self,
+        result: list[Rows] | Failure,
+        racing: dict[asyncio.Task[list[Rows]], tuple[Engine, float]],
+        story: _Story,
+    ) -> list[Rows] | Failure:
         """A result with the story of its requests."""
-        if not isinstance(result, Rows) or not (racing or story.tried):
+        if isinstance(result, Failure) or not (racing or story.tried):
             return result
         slower = [
             Tried(engine.url, 1000 * (time() - since), "another engine was sooner")
             for engine, since in racing.values()
         ]
-        return replace(result, served=replace(result.served, tried=(*story.tried, *slower)))
+        first = result[0]
+        served = replace(first.served, tried=(*story.tried, *slower))
+        return [replace(first, served=served), *result[1:]]
 
     def _prefix(self, read: Read, demand: Demand) -> Prefix:
         """What caches know a prompt by. Reads of one wave share their head, so the last is remembered."""

@@ -11,7 +11,7 @@ EngineError
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -133,7 +133,11 @@ def draws_of(read: Read, call: Call, answer: Any, engine: str, ms: float) -> lis
         choices = answer["choices"]
         if len(choices) != (call.samples or 1):
             raise Broken(f"{engine} gave {len(choices)} draws where {call.samples or 1} were asked for")
-        return [_rows(read, call, choice, served) for choice in choices]
+        # The tokens of one request count once.
+        others = replace(served, prompt_tokens=0, cached_tokens=0)
+        return [
+            _rows(read, call, choice, others if number else served) for number, choice in enumerate(choices)
+        ]
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise Broken(f"{engine} answered 200 with no canvas read in it: {error!r}") from error
 
