@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from time import time
-from typing import cast
 
 from planner.reads import Failure, Ids, Read, Result, Rows, Tried
 from workers.pool.engine import Engine
@@ -135,7 +134,7 @@ class Reader:
         self, able: Sequence[Engine], reads: Sequence[Read], demand: Demand, prefix: Prefix, story: _Story
     ) -> list[Rows] | Failure | None:
         """Ask one engine and, when it is slow, a second. None when neither gave a result."""
-        engine = cast(Engine, self._policy(able, prefix))
+        engine = self._policy(able, prefix)
         racing = {self._send(engine, reads, demand, prefix): (engine, time())}
         others = [other for other in able if other is not engine]
         delay_s = self._hedging.delay_s(reads[0].kind) if others else None
@@ -145,7 +144,7 @@ class Reader:
                 if not done:
                     delay_s = None
                     if self._hedging.spend():
-                        second = cast(Engine, self._policy(others, prefix))
+                        second = self._policy(others, prefix)
                         racing[self._send(second, reads, demand, prefix)] = (second, time())
                 for task in done:
                     engine, since = racing.pop(task)

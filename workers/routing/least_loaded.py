@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workers.routing.policy import Load, Prefix
+from workers.routing.policy import LoadT, Prefix
 
 
-def least_loaded(engines: Sequence[Load], prefix: Prefix) -> Load:
+def least_loaded(engines: Sequence[LoadT], prefix: Prefix) -> LoadT:
     """The engine with the fewest reads in flight."""
     return min(engines, key=lambda engine: engine.in_flight)

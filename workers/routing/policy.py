@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 
 class Load(Protocol):
@@ -27,5 +27,11 @@ class Prefix:
     tokens: int
 
 
-Policy = Callable[[Sequence[Load], Prefix], Load]
-"""Chooses among engines, at least one, for a prompt."""
+LoadT = TypeVar("LoadT", bound=Load)
+
+
+class Policy(Protocol):
+    """Chooses among engines, at least one, for a prompt."""
+
+    def __call__(self, engines: Sequence[LoadT], prefix: Prefix) -> LoadT:
+        """The engine that takes the read."""

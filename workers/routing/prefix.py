@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
-from workers.routing.policy import Load, Prefix
+from workers.routing.policy import LoadT, Prefix
 
 LOAD_FACTOR = 1.25
 
@@ -27,7 +27,7 @@ SHORT_TOKENS = 64
 _MASK = 2**64 - 1
 
 
-def by_prefix(engines: Sequence[Load], prefix: Prefix) -> Load:
+def by_prefix(engines: Sequence[LoadT], prefix: Prefix) -> LoadT:
     """The engine whose cache should know the prompt, or the next in rank that is not too loaded."""
     if len(engines) == 1:
         return engines[0]

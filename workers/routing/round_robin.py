@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-from workers.routing.policy import Load, Policy, Prefix
+from workers.routing.policy import LoadT, Policy, Prefix
 
 
 def round_robin() -> Policy:
     """A policy with a count of its own."""
     turns = count()
 
-    def in_turn(engines: Sequence[Load], prefix: Prefix) -> Load:
+    def in_turn(engines: Sequence[LoadT], prefix: Prefix) -> LoadT:
         return engines[next(turns) % len(engines)]
 
     return in_turn
