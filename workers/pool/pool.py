@@ -8,7 +8,8 @@ alone proves nothing. What else it can do is learned by further canaries once it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
@@ -99,10 +100,16 @@ class Pool:
                 due.append(self._check(engine))
         await asyncio.gather(*due)
 
-    def began(self, engine: Engine, task: asyncio.Task[Any], patience_s: float) -> None:
-        """Note a request that is sent; it should be back within `patience_s` seconds."""
-        now = asyncio.get_running_loop().time()
+    @contextmanager
+    def under_way(self, engine: Engine, patience_s: float) -> Iterator[None]:
+        """Note the request that this task sends; it should be back within `patience_s` seconds."""
+        task, now = asyncio.current_task(), asyncio.get_running_loop().time()
+        assert task is not None, "requests are sent by tasks"
         engine.under_way[task] = Started(now, now + patience_s)
+        try:
+            yield
+        finally:
+            del engine.under_way[task]
 
     def succeeded(self, engine: Engine) -> None:
         """Note that a read came back from an engine."""
@@ -146,7 +153,7 @@ class Pool:
             return
         engine.breaker.open(now)
         self._put_out(engine, f"stalled: no read came back for {now - oldest.at:.1f} s")
-        for task in engine.under_way:
+        for task in list(engine.under_way):
             task.cancel()
 
     async def _check(self, engine: Engine) -> None:

@@ -19,7 +19,7 @@ from planner.reads import Failure, Ids, Read, Result, Rows, Tried
 from workers.pool.engine import Engine
 from workers.pool.hedging import Hedging
 from workers.pool.pool import Pool
-from workers.pool.vllm import Busy, Call, EngineError, Refused, TimedOut, Unreachable, VllmClient
+from workers.pool.vllm import Busy, Call, EngineError, Refused, TimedOut, VllmClient
 from workers.pool.warming import LONG_TOKENS
 from workers.routing.policy import Policy, Prefix
 
@@ -53,6 +53,14 @@ class Demand:
     deadline: float
     salt: str = ""
     patient: bool = False
+
+
+_ONE_BY_ONE = Failure("no_draws", "no engine that is in makes several draws in one request")
+"""Never told: the draws are read one by one instead."""
+
+
+class WentOut(EngineError):
+    """The engine went out before the read was sent to it."""
 
 
 @dataclass(slots=True)
@@ -97,6 +105,8 @@ class Reader:
         if len(reads) == 1 or not able:
             return list(await asyncio.gather(*(self.read(read, demand) for read in reads)))
         result = await self._read(reads, demand)
+        if result is _ONE_BY_ONE:
+            return list(await asyncio.gather(*(self.read(read, demand) for read in reads)))
         return [result] * len(reads) if isinstance(result, Failure) else list(result)
 
     async def _read(self, reads: Sequence[Read], demand: Demand) -> list[Rows] | Failure:
@@ -111,6 +121,8 @@ class Reader:
                 if len(reads) == 1 or engine.can.engine_samples >= len(reads)
             ]
             able = [engine for engine in serving if engine.url not in story.out] if story.out else serving
+            if not serving and len(reads) > 1:
+                return _ONE_BY_ONE
             if not serving:
                 await self._pool.probe_all()
                 if not self._pool.serving(demand.model):
@@ -142,6 +154,10 @@ class Reader:
             while racing:
                 done, _ = await asyncio.wait(racing, timeout=delay_s, return_when=asyncio.FIRST_COMPLETED)
                 if not done:
+                    sent = [engine.under_way.get(task) for task, (engine, _) in racing.items()]
+                    if None in sent:
+                        # It waits for its turn; slow is only an engine that has the read.
+                        continue
                     delay_s = None
                     if self._hedging.spend():
                         second = self._policy(others, prefix)
@@ -162,13 +178,7 @@ class Reader:
     def _send(
         self, engine: Engine, reads: Sequence[Read], demand: Demand, prefix: Prefix
     ) -> asyncio.Task[list[Rows]]:
-        task = asyncio.ensure_future(self._request(engine, reads, demand, prefix))
-        slow_s = self._hedging.slow_s(reads[0].kind) or 0.0
-        self._pool.began(
-            engine, task, STALL_S + STALL_TIMES_SLOW * slow_s + prefix.tokens / STALL_TOKENS_PER_S
-        )
-        task.add_done_callback(engine.under_way.pop)
-        return task
+        return asyncio.ensure_future(self._request(engine, reads, demand, prefix))
 
     async def _request(
         self, engine: Engine, reads: Sequence[Read], demand: Demand, prefix: Prefix
@@ -177,19 +187,21 @@ class Reader:
         engine.in_flight += 1
         try:
             if prefix.tokens < LONG_TOKENS:
-                return await self._once_there_is_room(engine, reads, demand)
+                return await self._once_there_is_room(engine, reads, demand, prefix)
             async with self._pool.warming.turn(engine.url, prefix):
-                return await self._once_there_is_room(engine, reads, demand)
+                return await self._once_there_is_room(engine, reads, demand, prefix)
         finally:
             engine.in_flight -= 1
 
-    async def _once_there_is_room(self, engine: Engine, reads: Sequence[Read], demand: Demand) -> list[Rows]:
+    async def _once_there_is_room(
+        self, engine: Engine, reads: Sequence[Read], demand: Demand, prefix: Prefix
+    ) -> list[Rows]:
         async with engine.room:
             timeout_s = min(demand.deadline - time(), self._read_timeout_s)
             if timeout_s <= 0:
                 raise TimedOut(f"{engine.url} had no room before the deadline")
             if not engine.takes_reads:
-                raise Unreachable(f"{engine.url} went out before the read was sent")
+                raise WentOut(f"{engine.url} went out before the read was sent")
             call = Call(
                 engine.model.name,
                 engine.can.least_width,
@@ -198,7 +210,10 @@ class Reader:
                 constrained=self._constrained and engine.can.constrained and reads[0].kind == "label",
                 samples=len(reads) if len(reads) > 1 else 0,
             )
-            draws = await self._client.draws(engine.url, reads[0], call)
+            slow_s = self._hedging.slow_s(reads[0].kind) or 0.0
+            patience_s = STALL_S + STALL_TIMES_SLOW * slow_s + prefix.tokens / STALL_TOKENS_PER_S
+            with self._pool.under_way(engine, patience_s):
+                draws = await self._client.draws(engine.url, reads[0], call)
             self._hedging.took(reads[0].kind, draws[0].served.ms / 1000)
             self._pool.succeeded(engine)
             return draws
@@ -221,7 +236,7 @@ class Reader:
             return Failure("max_tokens_exceeded" if error.too_long else "refused", str(error))
         story.tried.append(Tried(engine.url, ms, str(error)))
         story.out.add(engine.url)
-        if not isinstance(error, Busy):
+        if not isinstance(error, Busy | WentOut):
             story.failures += 1
             # A read that ran into its own deadline says nothing about the engine.
             if not isinstance(error, TimedOut) or time() < demand.deadline:

@@ -220,7 +220,7 @@ class VllmClient:
         except TimeoutError as error:
             raise TimedOut(f"{url} did not answer within {timeout_s:.3g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"{url} does not answer: {error!r}") from error
+            raise Unreachable(f"{url} does not answer: {error}") from error
         if status == 503:
             raise Busy(f"{url} has no room (503)")
         if status >= 500:
