@@ -72,6 +72,11 @@ class Pool:
             self.changed.set()
         self.engines = [engine for url, engine in known.items() if url not in gone]
 
+    @property
+    def is_in(self) -> bool:
+        """Whether any engine is in."""
+        return any(engine.joined for engine in self.engines)
+
     def serving(self, model: str) -> list[Engine]:
         """The engines that take reads of a model.
 

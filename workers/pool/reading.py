@@ -32,6 +32,9 @@ PATIENCE_STEP_S = 0.4
 BACKOFF_S = 0.05
 BACKOFF_MAX_S = 1.0
 
+CLOSE_S = 0.05
+"""Seconds before a decision's deadline from which a time-out counts as that: timers fire a little early."""
+
 MOST_FAILURES = 20
 """Failed requests after which a read, and not the engines, is at fault."""
 
@@ -239,7 +242,7 @@ class Reader:
         if not isinstance(error, Busy | WentOut):
             story.failures += 1
             # A read that ran into its own deadline says nothing about the engine.
-            if not isinstance(error, TimedOut) or time() < demand.deadline:
+            if not isinstance(error, TimedOut) or demand.deadline - time() >= CLOSE_S:
                 self._pool.failed(engine, error)
         return None
 
