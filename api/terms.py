@@ -15,10 +15,13 @@ from workers.webhooks.signing import UNSET
 _FIELDS = frozenset(JobFields.model_fields)
 
 
-def terms_of(body: Any, caller: Caller, settings: Settings, twin: str) -> Terms:
-    """The terms that a body asks for. Raises pydantic's ValidationError, or Invalid."""
+def terms_of(body: Any, caller: Caller, settings: Settings, *, twin: str = "", patient: bool) -> Terms:
+    """The terms that a body asks for, with what `Terms` says of `twin` and `patient`.
+
+    Raises pydantic's ValidationError, or Invalid.
+    """
     if not isinstance(body, dict) or not body.keys() & _FIELDS:
-        return Terms(owner=caller.id, most_open=caller.most_open, twin=twin)
+        return Terms(owner=caller.id, most_open=caller.most_open, twin=twin, patient=patient)
     fields = JobFields.model_validate({name: body[name] for name in _FIELDS & body.keys()})
     if fields.webhook is not None:
         _check_webhook(fields.webhook, caller, settings)
@@ -30,6 +33,7 @@ def terms_of(body: Any, caller: Caller, settings: Settings, twin: str) -> Terms:
         events=fields.webhook_events_filter,
         metadata=fields.metadata,
         twin=twin,
+        patient=patient,
     )
 
 

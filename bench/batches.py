@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
+from typing import Any
 
 import httpx2
 import orjson
@@ -16,8 +17,8 @@ from bench.processes import rss_mib
 from client.stack import Stack
 
 STATES = 20_000
-SLICE_S = 1.0
-IDLE_SLICES, BESIDE_SLICES = 10, 20
+SLICE_S = 2.5
+ROUNDS = 6
 WARM_UP_STATES = 500
 
 TIMEOUT = httpx2.Timeout(60.0, read=300.0)
@@ -39,41 +40,50 @@ class UnderBatch:
 def under_batch(stack: Stack) -> UnderBatch:
     """Measure one run. Raises RuntimeError when a line is missing, out of order, or no success.
 
-    The client asks for the first part of the batch and then leaves it alone. The idle system is measured
-    before and after, so that drift falls on both alike.
+    The client asks an idle system and one with a batch in turn, so that noise falls on both alike: each batch
+    but the last is canceled. That one is left alone after its turn, and read to its end.
     """
     target = Target(f"{stack.url}/v1/systemone", [decision_body(1, number) for number in range(4000)])
     follow(stack, post_batch(stack, WARM_UP_STATES))
     side_by_side(target, 1, SLICE_S)
-    idle = _slices(target, IDLE_SLICES // 2)
     watched = {"feeder": stack.workers[-1].pid, "api": stack.apis[0].pid}
-    memory: dict[str, list[float]] = {name: [rss_mib(pid)] for name, pid in watched.items() if pid}
+    idle: list[float] = []
+    beside: list[float] = []
+    for _ in range(ROUNDS - 1):
+        idle += side_by_side(target, 1, SLICE_S).latencies_ms
+        urls = post_batch(stack, STATES)
+        _await(stack, urls, lambda batch: batch["status"] == "running")
+        beside += side_by_side(target, 1, SLICE_S).latencies_ms
+        httpx2.post(f"{stack.url}{urls['cancel']}", timeout=TIMEOUT).raise_for_status()
+        _await(stack, urls, lambda batch: batch["done"])
+    idle += side_by_side(target, 1, SLICE_S).latencies_ms
+    memory: dict[str, list[float]] = {name: [] for name in watched}
+    ended: list[float] = []
 
     def remember() -> None:
         for name, pid in watched.items():
             memory[name].append(rss_mib(pid or 0))
 
-    ended: list[float] = []
-    urls = post_batch(stack, STATES)
-
     def read() -> None:
         follow(stack, urls, STATES, halfway=remember)
         ended.append(perf_counter())
 
+    remember()
+    urls = post_batch(stack, STATES)
     reading = threading.Thread(target=read)
     reading.start()
-    start = perf_counter()
-    beside = _slices(target, BESIDE_SLICES)
-    done, left = _done(stack, urls), perf_counter()
+    _await(stack, urls, lambda batch: batch["status"] == "running")
+    start, before = perf_counter(), _succeeded(stack, urls)
+    beside += side_by_side(target, 1, SLICE_S).latencies_ms
+    done, left = _succeeded(stack, urls), perf_counter()
     reading.join()
     if not ended:
         raise RuntimeError("the batch was not read to its end")
     remember()
-    idle += _slices(target, IDLE_SLICES // 2)
     return UnderBatch(
         median(idle),
         median(beside),
-        done / (left - start),
+        (done - before) / (left - start),
         (STATES - done) / (ended[0] - left),
         memory,
     )
@@ -115,12 +125,18 @@ def follow(
         raise RuntimeError(f"{number} lines of {states}")
 
 
-def _done(stack: Stack, urls: dict[str, str]) -> int:
-    counts = httpx2.get(f"{stack.url}{urls['get']}", timeout=TIMEOUT).json()["counts"]
-    if counts["succeeded"] == counts["total"]:
-        raise RuntimeError("the batch ended before the client left it alone: it is too small")
-    return int(counts["succeeded"])
+def _await(stack: Stack, urls: dict[str, str], true: Callable[[dict[str, Any]], bool]) -> None:
+    end = perf_counter() + 60
+    while not true(_batch(stack, urls)):
+        if perf_counter() > end:
+            raise RuntimeError("the batch does not go on")
+        sleep(0.05)
 
 
-def _slices(target: Target, count: int) -> list[float]:
-    return [ms for _ in range(count) for ms in side_by_side(target, 1, SLICE_S).latencies_ms]
+def _batch(stack: Stack, urls: dict[str, str]) -> dict[str, Any]:
+    batch: dict[str, Any] = httpx2.get(f"{stack.url}{urls['get']}", timeout=TIMEOUT).json()
+    return batch
+
+
+def _succeeded(stack: Stack, urls: dict[str, str]) -> int:
+    return int(_batch(stack, urls)["counts"]["succeeded"])

@@ -22,8 +22,8 @@ from planner.dialects.systemone import parse
 from planner.plan import make_plan
 from planner.vocabulary import Vocabulary
 from planner.waves import first_wave
+from workers.pool.vllm import Call, read_body
 from workers.tokenizers import load_vocabulary
-from workers.vllm import read_body
 
 BUSY, LIGHT = 64, 8
 """Clients of a busy and of a light system."""
@@ -185,7 +185,7 @@ def _raw_read(stack: Stack) -> Target:
     for number in range(DISTINCT):
         decision = parse(json.loads(decision_body(1, number)))
         read = first_wave(make_plan(decision, vocabulary)).reads[0]
-        bodies.append(read_body(read, stack.models[0], vocabulary.pad, read.canvas.width))
+        bodies.append(read_body(read, Call(stack.models[0], read.canvas.width, 1), vocabulary.pad))
     return Target(f"{stack.engine_urls[0]}/v1/completions", bodies)
 
 

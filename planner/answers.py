@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from planner.formats import Distribution
-from planner.reads import Item, ReadKind
+from planner.reads import Item, ReadKind, Served
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,7 @@ class SpanReading:
 class ReadTrace:
     """One read as it ran.
 
-    Waves, stages, draws and attempts count from zero: `attempt` is the retry of an unsure span read,
-    `attempts` the requests it took. `ms` is the engine's wall time.
+    Waves, stages, draws and attempts count from zero; `attempt` is the retry of an unsure span read.
     """
 
     id: str
@@ -66,12 +65,7 @@ class ReadTrace:
     draw: int
     attempt: int
     seed: int
-    engine: str
-    model: str
-    ms: float
-    attempts: int
-    prompt_tokens: int
-    cached_tokens: int
+    served: Served
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +89,12 @@ class Answers:
     @property
     def model(self) -> str:
         """The name of the model that answered."""
-        return self.reads[0].model if self.reads else ""
+        return self.reads[0].served.model if self.reads else ""
 
     @property
     def input_tokens(self) -> int:
         """Prompt tokens of all reads."""
-        return sum(read.prompt_tokens for read in self.reads)
+        return sum(read.served.prompt_tokens for read in self.reads)
 
     @property
     def output_tokens(self) -> int:

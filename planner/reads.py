@@ -57,24 +57,42 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Tried:
+    """A request for a read that did not give its result: to which engine, for how long (ms), and why."""
+
+    engine: str
+    ms: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How a read was served.
+
+    `engine` gave the result, in `ms` of wall time, as the model that it serves by the name `model`;
+    `prompt_tokens` and `cached_tokens` are its usage. `tried` are the requests that came to nothing.
+    """
+
+    engine: str = ""
+    model: str = ""
+    ms: float = 0.0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    tried: tuple[Tried, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """A read that came back.
 
     `logprobs[slot][i]` belongs to the read's `ids[i]`, natural log over the whole vocabulary;
-    `top[slot]` is the model's own first pick there, with the logprob `peaks[slot]`. `ms` is the
-    engine's wall time, `prompt_tokens` and `cached_tokens` its usage, `attempts` the requests it took,
-    `model` the name it serves.
+    `top[slot]` is the model's own first pick there, with the logprob `peaks[slot]`.
     """
 
     logprobs: tuple[tuple[float, ...], ...]
     top: tuple[int, ...]
-    engine: str = ""
-    ms: float = 0.0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    attempts: int = 1
     peaks: tuple[float, ...] = ()
-    model: str = ""
+    served: Served = Served()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +114,13 @@ class Found:
     """What a span or list read came to: its items in order, none for "none".
 
     `confidence` is the item's, the weakest one's of a list, or that of "none"; `tokens` counts the
-    blank's positions that the model wrote to. The rest is as in `Rows`.
+    blank's positions that the model wrote to.
     """
 
     items: tuple[Item, ...]
     confidence: float
     tokens: int
-    engine: str = ""
-    ms: float = 0.0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    attempts: int = 1
-    model: str = ""
+    served: Served = Served()
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,15 +54,7 @@ def decoded(plan: Plan, read: Read, rows: Rows) -> Found:
         found = decode_span(source, walker, blank)
     else:
         found = decode_list(source, walker, blank, question.max_items)
-    return replace(
-        found,
-        engine=rows.engine,
-        ms=rows.ms,
-        prompt_tokens=rows.prompt_tokens,
-        cached_tokens=rows.cached_tokens,
-        attempts=rows.attempts,
-        model=rows.model,
-    )
+    return replace(found, served=rows.served)
 
 
 def _with_picks(asked: Lexicon, rows: Rows, search: SearchText, vocabulary: Vocabulary) -> Lexicon:

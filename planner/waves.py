@@ -139,12 +139,7 @@ class _Story:
                     draw=want.draw,
                     attempt=want.attempt,
                     seed=want.seed,
-                    engine=result.engine,
-                    model=result.model,
-                    ms=result.ms,
-                    attempts=result.attempts,
-                    prompt_tokens=result.prompt_tokens,
-                    cached_tokens=result.cached_tokens,
+                    served=result.served,
                 )
             )
         return last + 1

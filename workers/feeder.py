@@ -27,7 +27,7 @@ from workers.batch_lines import BadLine, bad_line_of, decision_of, read_line
 from workers.celery_app import BATCH
 from workers.dispatch import Dispatcher, PublishError
 from workers.planning import off_loop_if_long, planned
-from workers.pool import Pool
+from workers.pool.pool import Pool
 from workers.settings import Settings
 from workers.store.batches import Batches, Fed, Feeding, Piece, Shared
 from workers.store.decisions import Decisions, id_of_item

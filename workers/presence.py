@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from workers.pool import Pool
+from workers.pool.pool import Pool
 from workers.store.store import Store
 
 EVERY_S = 1.0

@@ -22,7 +22,8 @@ from planner.vocabulary import Vocabulary
 from planner.waves import next_wave
 from workers.dispatch import Dispatcher, PublishError, Ready, shard_of
 from workers.planning import PlanCache, off_loop_if_long
-from workers.pool import Pool
+from workers.pool.draws import MOST_DRAWS, in_draws
+from workers.pool.reading import Demand, Reader
 from workers.settings import Settings
 from workers.store.decisions import CANCELED, EXPIRED, Decisions, Outcome, Snapshot, failed
 from workers.store.store import StoreError
@@ -47,13 +48,13 @@ class Runner:
     def __init__(
         self,
         decisions: Decisions,
-        pool: Pool,
+        reader: Reader,
         dispatcher: Dispatcher,
         vocabulary: Vocabulary,
         settings: Settings,
     ) -> None:
         self._decisions = decisions
-        self._pool = pool
+        self._reader = reader
         self._dispatcher = dispatcher
         self._plans = PlanCache(vocabulary)
         self._running: Counter[str] = Counter()
@@ -178,8 +179,11 @@ class Runner:
     async def _gather(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
         """The results of some reads, as many at a time as one decision may have under way here."""
         most = self._settings.decision_reads_in_flight
+        decision = snapshot.decision
+        demand = Demand(decision.model, snapshot.deadline, decision.salt, snapshot.patient)
         share = self._shares.setdefault(snapshot.id, asyncio.Semaphore(most))
-        tasks = [asyncio.ensure_future(self._read(snapshot, read, share)) for read in reads]
+        groups = in_draws(reads, MOST_DRAWS if self._settings.engine_samples else 1)
+        tasks = [asyncio.ensure_future(self._read(snapshot, group, demand, share)) for group in groups]
         try:
             found = await asyncio.gather(*tasks)
         except Exception:
@@ -187,16 +191,23 @@ class Runner:
             for task in tasks:
                 task.cancel()
             raise
-        return {read.id: result for read, result in zip(reads, found, strict=True)}
+        return {
+            read.id: result
+            for group, results in zip(groups, found, strict=True)
+            for read, result in zip(group, results, strict=True)
+        }
 
-    async def _read(self, snapshot: Snapshot, read: Read, share: asyncio.Semaphore) -> Result:
+    async def _read(
+        self, snapshot: Snapshot, reads: Sequence[Read], demand: Demand, share: asyncio.Semaphore
+    ) -> Sequence[Result]:
+        """The results of a read, or of draws of one that may go as one request."""
         async with share, self._room:
-            result = await self._pool.read(
-                read, snapshot.decision.model, snapshot.deadline, snapshot.decision.salt
-            )
-        if isinstance(result, Rows) and read.kind in ("span", "list"):
-            return await asyncio.to_thread(self._decoded, snapshot, read, result)
-        return result
+            if len(reads) > 1:
+                return await self._reader.draws(reads, demand)
+            result = await self._reader.read(reads[0], demand)
+        if isinstance(result, Rows) and reads[0].kind in ("span", "list"):
+            return [await asyncio.to_thread(self._decoded, snapshot, reads[0], result)]
+        return [result]
 
     def _decoded(self, snapshot: Snapshot, read: Read, rows: Rows) -> Result:
         return decoded(self._plans.plan(snapshot.id, snapshot.decision), read, rows)

@@ -20,24 +20,30 @@ from workers.celery_app import BATCH
 from workers.dispatch import Dispatcher
 from workers.feeder import LOOK_EVERY_S as FEED_EVERY_S
 from workers.feeder import Feeder
-from workers.pool import Pool
+from workers.pool.canary import Canary
+from workers.pool.pool import Pool
+from workers.pool.reading import Reader
+from workers.pool.vllm import VllmClient
 from workers.presence import Presence
-from workers.routing import least_loaded
+from workers.routing import POLICIES
 from workers.runner import Runner
 from workers.settings import Settings
 from workers.store.batches import Batches
 from workers.store.decisions import Decisions
 from workers.store.deliveries import Deliveries
+from workers.store.engines import Engines
 from workers.store.keys import Keys
 from workers.store.listening import RECONNECT_PAUSE_S, listen
 from workers.store.store import Store, connect
 from workers.tokenizers import load_vocabulary, settle_memory
-from workers.vllm import VllmClient
 from workers.watchdog import LOOK_EVERY_S, Watchdog
 from workers.webhooks.courier import LOOK_EVERY_S as LOOK_AT_DELIVERIES_EVERY_S
 from workers.webhooks.courier import Courier
 
 T = TypeVar("T")
+
+FOLLOW_EVERY_S = 1.0
+"""Seconds between looks at what was said about engines: workers agree within two."""
 
 KEEPALIVE_S = 4.0
 """Seconds that an idle connection to an engine is kept: uvicorn, which serves vLLM, closes its end after
@@ -96,21 +102,39 @@ class Runtime:
             )
             redis = connect(settings)
             store = Store(redis, settings)
+            client = VllmClient(session, vocabulary.pad)
+            canary = Canary(
+                client, vocabulary, constrained=settings.constrained, samples=settings.engine_samples
+            )
             pool = Pool(
                 settings.engine_urls,
-                VllmClient(session, vocabulary.pad),
-                vocabulary,
-                least_loaded,
+                client,
+                canary,
                 engine_in_flight=settings.engine_in_flight,
+                said=settings.engine_capabilities,
+            )
+            reader = Reader(
+                pool,
+                client,
+                POLICIES[settings.routing](),
                 read_timeout_s=settings.read_timeout_s,
                 patience_s=settings.pool_patience_s,
+                constrained=settings.constrained,
             )
             dispatcher = Dispatcher(app, settings)
             decisions = Decisions(store, settings)
-            runner = Runner(decisions, pool, dispatcher, vocabulary, settings)
+            runner = Runner(decisions, reader, dispatcher, vocabulary, settings)
             presence = Presence(store, f"{socket.gethostname()}-{os.getpid()}", pool)
+            engines = Engines(store)
             watchdog = Watchdog(decisions, dispatcher)
             courier = Courier(Deliveries(store, settings), Keys(store), dispatcher, settings)
+
+            async def follow_engines() -> None:
+                said = await engines.all()
+                pool.adopt(
+                    {url: one.state for url, one in said.items()},
+                    {url: dict(one.capabilities) for url, one in said.items()},
+                )
 
             async def hear_cancels() -> None:
                 await listen(redis, decisions.cancels, lambda id: runner.cancel(id.decode()))
@@ -120,6 +144,7 @@ class Runtime:
             background = [
                 asyncio.create_task(keep_doing(work, every_s))
                 for work, every_s in (
+                    (follow_engines, FOLLOW_EVERY_S),
                     (pool.look, settings.probe_interval_s),
                     (presence.announce, 0),
                     (runner.renew, settings.lease_s / 4),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -63,6 +63,21 @@ class Settings(BaseSettings):
         64, ge=1, description="Most reads of one decision that a worker process has under way at once."
     )
     most_reads: int = Field(50_000, ge=1, description="Most reads that a decision's first wave may take.")
+    routing: Literal["prefix", "least-loaded", "round-robin"] = Field(
+        "prefix", description="How an engine is chosen for a read (workers/routing/)."
+    )
+    constrained: bool = Field(
+        False,
+        description="Have engines that can do so look at the label ids alone: about a quarter less GPU time, "
+        "but label mass is then always 1.",
+    )
+    engine_samples: bool = Field(
+        False, description="Ask engines that can do so for several draws in one request."
+    )
+    engine_capabilities: dict[str, dict[str, Any]] = Field(
+        {},
+        description='What engines can do, where canaries shall not find out: {"URL": {"generate": false}}.',
+    )
     pool_patience_s: float = Field(
         2, ge=0, description="Seconds that a read waits for an engine to come in before it fails."
     )

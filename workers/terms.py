@@ -19,7 +19,8 @@ class Terms:
     decisions that key may have (0: any number). `deadline_s` counts from now (None: the server's own).
     `webhook` is the URL to call at `events` (`start`, `completed`), `metadata` the client's own, `lane`
     the queue that its tasks go through. `twin` is a name (workers/store/names.py) by which the same request,
-    should it come again, finds the decision.
+    should it come again, finds the decision. `patient`: nobody waits for it on the line, so it may
+    wait for an engine until its deadline.
     """
 
     owner: str = ""
@@ -30,6 +31,7 @@ class Terms:
     metadata: Mapping[str, Any] | None = None
     lane: str = INTERACTIVE
     twin: str = ""
+    patient: bool = False
 
     def to_fields(self) -> dict[str, str | bytes]:
         """What of it stands in the decision's hash."""
@@ -40,4 +42,6 @@ class Terms:
             fields["metadata"] = orjson.dumps(self.metadata)
         if self.webhook is not None:
             fields |= {"webhook": self.webhook, "hooks": " ".join(self.events)}
+        if self.patient:
+            fields["patient"] = "1"
         return fields

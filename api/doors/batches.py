@@ -199,7 +199,7 @@ async def _create(
     request: Request, service: Service, batches: Batches, caller: Caller, posted: Posted
 ) -> tuple[str, bool]:
     """The id of the batch, and whether it was asked for before."""
-    terms = replace(terms_of(posted.request, caller, service.settings, ""), lane=BATCH, most_open=0)
+    terms = replace(terms_of(posted.request, caller, service.settings, patient=True), lane=BATCH, most_open=0)
     asked = {name: value for name, value in posted.request.items() if name not in JobFields.model_fields}
     probe = DIALECTS[DIALECT].parse({**asked, "state": PLACEHOLDER})
     await service.check(probe, len(orjson.dumps(asked)))

@@ -65,7 +65,8 @@ class Door:
         """The decision asked for, and whether it is one that was asked for before."""
         decision = replace(DIALECTS[self.dialect].parse(body.value), salt=caller.salt)
         twin = name_of("twin", caller.id, self.dialect, body.content)
-        terms = terms_of(body.value, caller, service.settings, twin)
+        patient = preference.wait_s is not None
+        terms = terms_of(body.value, caller, service.settings, twin=twin, patient=patient)
         wait_s = service.settings.sync_limit_s if preference.wait_s is None else preference.wait_s
         id, key = service.new_id(), request.headers.get("idempotency-key")
         if key is None:

@@ -26,11 +26,15 @@ def diagnostics(decision: Decision, answers: Answers, timing: Timing) -> dict[st
                 "draw": read.draw,
                 "attempt": read.attempt,
                 "seed": read.seed,
-                "engine": read.engine,
-                "ms": round(read.ms, 3),
-                "attempts": read.attempts,
-                "prompt_tokens": read.prompt_tokens,
-                "cached_tokens": read.cached_tokens,
+                "engine": read.served.engine,
+                "ms": round(read.served.ms, 3),
+                "attempts": 1 + len(read.served.tried),
+                "tried": [
+                    {"engine": tried.engine, "ms": round(tried.ms, 3), "why": tried.why}
+                    for tried in read.served.tried
+                ],
+                "prompt_tokens": read.served.prompt_tokens,
+                "cached_tokens": read.served.cached_tokens,
             }
             for read in answers.reads
         ],

@@ -12,7 +12,7 @@ from typing import Any
 
 from planner.decision import Question
 from planner.plan import Plan
-from planner.reads import Found, Item, Read, Result, Rows
+from planner.reads import Found, Item, Read, Result, Rows, Served
 from planner.span_parts import decoded
 from planner.spans.boundaries import boundaries
 from planner.spans.decoder import Blank, Lexicon, Walker
@@ -166,9 +166,7 @@ def rows_of(read: Read, ids: Sequence[int], vocabulary: Vocabulary, noise: float
         logprobs=tuple(tuple(row[id] for id in read.ids) for row in blank.rows),
         top=tuple(max(row, key=row.__getitem__) for row in blank.rows),
         peaks=tuple(blank.peaks),
-        engine="e",
-        ms=2.5,
-        prompt_tokens=len(read.head) + len(read.tail),
+        served=Served("e", ms=2.5, prompt_tokens=len(read.head) + len(read.tail)),
     )
 
 
@@ -196,4 +194,4 @@ def writing(plan: Plan, say: Callable[[Read], str], noise: float = NOISE) -> Eng
 def found(*items: Item, confidence: float | None = None) -> Found:
     """A read that came to these items; of none, with this confidence."""
     sure = min(item.confidence for item in items) if confidence is None else confidence
-    return Found(items, sure, tokens=3, engine="e", prompt_tokens=10)
+    return Found(items, sure, tokens=3, served=Served("e", prompt_tokens=10))

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
+from hypothesis import strategies as st
+
 from planner.answers import Answers
 from planner.decision import Alternative, Decision, Options, Question
 from planner.plan import Plan, make_plan
-from planner.reads import MAX_IDS, Failure, Read, Result, Rows, Wave
+from planner.reads import MAX_IDS, Failure, Read, Result, Rows, Served, Tried, Wave
 from planner.vocabulary import Tokenizer, Vocabulary
 from planner.waves import next_wave
 
@@ -71,7 +73,9 @@ def rows(read: Read, *slots: Sequence[float], top: int | None = None) -> Rows:
     filled = [slots[min(place, len(slots) - 1)] for place in range(len(read.canvas.free))]
     logprobs = tuple(tuple(math.log(p) for p in slot) for slot in filled)
     best = (read.ids[max(range(len(slot)), key=slot.__getitem__)] for slot in filled)
-    return Rows(logprobs, tuple(best) if top is None else (top,) * len(filled), model="diffusion")
+    return Rows(
+        logprobs, tuple(best) if top is None else (top,) * len(filled), served=Served(model="diffusion")
+    )
 
 
 def first_label(read: Read) -> Rows:
@@ -112,10 +116,12 @@ def hashed(read: Read) -> Rows:
             read.canvas.ids[read.canvas.free[place]] if unit(place, -1) < 0.5 else canvas[0]
             for place in places
         ),
-        engine=f"engine-{content[0] % 3}",
-        ms=float(content[1]),
-        prompt_tokens=len(read.head) + len(read.tail),
-        cached_tokens=content[2],
+        served=Served(
+            engine=f"engine-{content[0] % 3}",
+            ms=float(content[1]),
+            prompt_tokens=len(read.head) + len(read.tail),
+            cached_tokens=content[2],
+        ),
     )
 
 
@@ -214,3 +220,16 @@ class FakeTokenizer:
 
 
 _: type[Tokenizer] = FakeTokenizer
+
+
+TEXTS = st.text(st.characters(codec="utf-8"))
+SERVED = st.builds(
+    Served,
+    engine=TEXTS,
+    model=TEXTS,
+    ms=st.floats(0, 1e9),
+    prompt_tokens=st.integers(0, 2**40),
+    cached_tokens=st.integers(0, 2**40),
+    tried=st.lists(st.builds(Tried, TEXTS, st.floats(0, 1e9), TEXTS), max_size=2).map(tuple),
+)
+"""Every way in which a read may have been served."""

@@ -8,7 +8,7 @@ from planner.errors import Invalid
 from planner.plan import make_plan
 from planner.vocabulary import Vocabulary
 from tests.planner.support import check_vllm_rules, choice, decide, first_reads, many, noul, score
-from workers.vllm import read_body
+from workers.pool.vllm import Call, read_body
 
 TEMPLATE = (500, 501, 502, 503)
 
@@ -74,7 +74,7 @@ def test_every_read_of_a_decision_obeys_the_rules(vocabulary: Vocabulary, joint:
 
 def test_a_read_says_its_rules_on_the_wire(vocabulary: Vocabulary) -> None:
     (read,) = first_reads(vocabulary, noul("a"), steps=3, seed=5)
-    body = orjson.loads(read_body(read, "m", vocabulary.pad, least_width=0))
+    body = orjson.loads(read_body(read, Call("m", 0, 1), vocabulary.pad))
     assert body["vllm_xargs"] == {
         "diffusion_seed_canvas": read.canvas.seeded(5),
         "diffusion_canvas_length": 16,
@@ -90,7 +90,7 @@ def test_a_narrow_canvas_is_padded_and_pinned_to_the_width_that_an_engine_needs(
     vocabulary: Vocabulary,
 ) -> None:
     (read,) = first_reads(vocabulary, noul("a"))
-    fields = orjson.loads(read_body(read, "m", vocabulary.pad, least_width=64))["vllm_xargs"]
+    fields = orjson.loads(read_body(read, Call("m", 64, 1), vocabulary.pad))["vllm_xargs"]
     assert fields["diffusion_canvas_length"] == len(fields["diffusion_seed_canvas"]) == 64
     assert fields["diffusion_seed_canvas"][16:] == [vocabulary.pad] * 48
     assert fields["diffusion_pinned"] == [place for place in range(64) if place not in read.canvas.free]

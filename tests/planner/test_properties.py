@@ -17,8 +17,8 @@ from planner.reads import Failure, Read, Result, Rows, Wave, result_from_bytes, 
 from planner.vocabulary import Vocabulary
 from planner.waves import first_wave, next_wave
 from tests.planner.bodies import ANY_TEXT, ID, OPTIONS, Body, bodies, question_maps
-from tests.planner.support import Engine, check_vllm_rules, hashed, play
-from workers.vllm import read_body
+from tests.planner.support import SERVED, Engine, check_vllm_rules, hashed, play
+from workers.pool.vllm import Call, read_body
 
 some = settings(deadline=None, max_examples=60)
 
@@ -27,11 +27,7 @@ ROWS = st.builds(
     Rows,
     logprobs=st.lists(st.lists(FINITE, max_size=4).map(tuple), max_size=3).map(tuple),
     top=st.lists(st.integers(0, 2**18), max_size=3).map(tuple),
-    engine=st.text(st.characters(codec="utf-8")),
-    ms=FINITE,
-    prompt_tokens=st.integers(0, 2**40),
-    cached_tokens=st.integers(0, 2**40),
-    attempts=st.integers(1, 100),
+    served=SERVED,
 )
 FAILURES = st.builds(Failure, st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
 
@@ -39,7 +35,7 @@ FAILURES = st.builds(Failure, st.text(st.characters(codec="utf-8")), st.text(st.
 def faulty(read: Read) -> Result:
     """The hashing engine, but about one read in ten fails."""
     result = hashed(read)
-    lost = math.isclose(result.ms % 10, 3)
+    lost = math.isclose(result.served.ms % 10, 3)
     return Failure("down", f"{read.id} failed") if lost else result
 
 
@@ -116,7 +112,7 @@ def test_the_waves_that_are_told_are_the_waves_that_ran(vocabulary: Vocabulary, 
 def requests_by_question(vocabulary: Vocabulary, body: Body) -> dict[str, list[bytes]]:
     """The request bodies that each question of an isolated decision sends."""
     played = play(make_plan(parse(body), vocabulary), hashed)
-    sent = {read.id: read_body(read, "m", vocabulary.pad, least_width=0) for read in played.reads}
+    sent = {read.id: read_body(read, Call("m", 0, 1), vocabulary.pad) for read in played.reads}
     found: dict[str, list[bytes]] = {}
     for trace in played.answers.reads:
         (id,) = trace.questions

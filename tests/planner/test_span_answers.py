@@ -17,7 +17,7 @@ from planner.reads import Failure, Found, Item, Read, Result, Rows, result_from_
 from planner.span_parts import decoded
 from planner.vocabulary import Vocabulary
 from tests.planner.span_support import words, writing
-from tests.planner.support import Engine, play
+from tests.planner.support import SERVED, Engine, play
 from tests.planner.test_properties import play_loosely, response
 
 SHORT = "Dana Smith of Acme Inc. ordered two red chairs."
@@ -157,12 +157,7 @@ FOUND = st.builds(
     items=st.lists(ITEMS, max_size=3).map(tuple),
     confidence=SHARES,
     tokens=st.integers(0, 96),
-    engine=st.text(st.characters(codec="utf-8")),
-    ms=st.floats(0, 1e9),
-    prompt_tokens=st.integers(0, 2**40),
-    cached_tokens=st.integers(0, 2**40),
-    attempts=st.integers(1, 100),
-    model=st.text(st.characters(codec="utf-8")),
+    served=SERVED,
 )
 
 

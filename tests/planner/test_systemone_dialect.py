@@ -9,7 +9,7 @@ from planner.dialects import DIALECTS
 from planner.dialects.dialect import Timing
 from planner.dialects.systemone import parse, render
 from planner.plan import make_plan
-from planner.reads import Read, Rows
+from planner.reads import Read, Rows, Served
 from planner.vocabulary import Vocabulary
 from tests.planner.support import Engine, first_label, hashed, many, play, rows, telling
 
@@ -76,7 +76,7 @@ def test_usage_counts_prompt_tokens_and_one_answer_token_per_question_and_draw(
     vocabulary: Vocabulary,
 ) -> None:
     request = body({"a": {"type": "noul"}, "b": {"type": "noul"}}, samples=3)
-    engine: Engine = lambda read: Rows(((-1.0, -2.0),), (read.ids[0],), prompt_tokens=100)  # noqa: E731
+    engine: Engine = lambda read: Rows(((-1.0, -2.0),), (read.ids[0],), served=Served(prompt_tokens=100))  # noqa: E731
     assert respond(vocabulary, request, engine)["usage"] == {"input_tokens": 600, "output_tokens": 6}
 
 

@@ -9,7 +9,7 @@ from planner.answers import Answers
 from planner.decision import Question
 from planner.errors import TooLong
 from planner.plan import Plan, make_plan
-from planner.reads import Failure, Read, Result, Rows, Wave, result_from_bytes, result_to_bytes
+from planner.reads import Failure, Read, Result, Rows, Served, Wave, result_from_bytes, result_to_bytes
 from planner.vocabulary import Vocabulary
 from planner.waves import first_wave, next_wave
 from tests.planner.support import (
@@ -216,8 +216,8 @@ def test_what_ran_is_told_read_by_read(vocabulary: Vocabulary) -> None:
     (result,) = played.results.values()
     assert isinstance(result, Rows)
     assert (trace.id, trace.questions, trace.seed, trace.draw) == ("0/0/0/0/0", ("a", "b"), 3, 0)
-    assert (trace.engine, trace.ms, trace.cached_tokens) == (result.engine, result.ms, result.cached_tokens)
-    assert played.answers.input_tokens == result.prompt_tokens
+    assert trace.served == result.served
+    assert played.answers.input_tokens == result.served.prompt_tokens
 
 
 def test_each_slot_is_told_by_its_own_row_and_its_own_top_pick(vocabulary: Vocabulary) -> None:
@@ -259,7 +259,9 @@ def test_a_later_prompt_that_outgrows_the_context_is_refused_too(vocabulary: Voc
         next_wave(plan, {first.id: first_label(first)})
 
 
-@pytest.mark.parametrize("result", [Rows(((-0.5, -2.0), (-0.1, -7.25)), (3, 4), "e", 1.5, 2, 3, 4), DOWN])
+@pytest.mark.parametrize(
+    "result", [Rows(((-0.5, -2.0), (-0.1, -7.25)), (3, 4), (), Served("e", "m", 1.5, 2, 3)), DOWN]
+)
 def test_a_result_survives_the_store(result: Result) -> None:
     assert result_from_bytes(result_to_bytes(result)) == result
 

@@ -216,6 +216,7 @@ class Batches:
             owner=(owner or b"").decode(),
             deadline_s=float(limit_s) if limit_s else None,
             lane=lane.decode(),
+            patient=True,
         )
         return Shared(orjson.loads(request), salt.decode(), terms)
 

@@ -9,7 +9,7 @@ One hash per decision, one key, one expiry:
     stage, stages, done, planned   how far it got           mover     who made it current
     log         its events between begin and end            channel   where those who wait listen
     cancel      when it was asked to be canceled            watched   set when someone wants its events
-    owner, lane, metadata, webhook, hooks                   its terms (workers/terms.py)
+    owner, lane, metadata, webhook, hooks, patient          its terms (workers/terms.py)
     batch, custom_id                                        where its line goes (workers/store/batches.py)
     created, started, finished, deadline, expires           seconds since 1970
 
@@ -66,6 +66,7 @@ _RUN_FIELDS = (
     "deadline",
     "lane",
     "cancel",
+    "patient",
     "wave:0",
 )
 
@@ -113,6 +114,7 @@ class Snapshot:
     deadline: float
     lane: str
     canceling: bool
+    patient: bool
     size: int
 
     @property
@@ -459,6 +461,7 @@ def _snapshot(id: str, fields: Mapping[bytes, bytes]) -> Snapshot | None:
         deadline=float(fields[b"deadline"]),
         lane=fields[b"lane"].decode(),
         canceling=fields.get(b"cancel") is not None,
+        patient=fields.get(b"patient") is not None,
         size=len(fields[b"decision"]) + len(fields[b"wave:%d" % number]),
     )
 

@@ -11,14 +11,14 @@ EngineError
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 import aiohttp
 import orjson
 
-from planner.reads import Read, Rows
+from planner.reads import Read, Rows, Served
 
 JSON_HEADERS = {"content-type": "application/json"}
 CONNECT_TIMEOUT_S = 2.0
@@ -67,61 +67,93 @@ class ServedModel:
     created: int | None = None
 
 
-def read_body(read: Read, model: str, pad: int, least_width: int, salt: str = "") -> bytes:
-    """The body of a read. A canvas narrower than `least_width` is padded to it with `pad`."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """How a read is sent to one engine.
+
+    `model` is the name it serves, `least_width` the narrowest canvas it takes (tokens), `timeout_s` the
+    seconds it may take. `salt` keeps the prompt's cache apart from other clients'. `constrained` asks it to
+    look at the label ids alone; `samples` for so many draws in one request (0: the one of the canvas's seed).
+    """
+
+    model: str
+    least_width: int
+    timeout_s: float
+    salt: str = ""
+    constrained: bool = False
+    samples: int = 0
+
+
+def read_body(read: Read, call: Call, pad: int) -> bytes:
+    """The body of a read. A canvas narrower than the engine takes is padded with `pad`."""
     canvas = read.canvas.seeded(read.seed)
-    padding = max(0, least_width - len(canvas))
+    padding = max(0, call.least_width - len(canvas))
     pinned = [*read.canvas.pinned, *range(len(canvas), len(canvas) + padding)]
     canvas += [pad] * padding
-    salted = {"cache_salt": salt} if salt else {}
-    return orjson.dumps(
-        {
-            "model": model,
-            "prompt": [*read.head, *read.tail],
-            "max_tokens": len(canvas),
-            "temperature": 1,
-            "logprobs": 1,
-            "logprob_token_ids": read.ids,
-            "return_tokens_as_token_ids": True,
-            "vllm_xargs": {
-                "diffusion_seed_canvas": canvas,
-                "diffusion_canvas_length": len(canvas),
-                "diffusion_pinned": pinned,
-                "diffusion_max_steps": read.steps,
-                "diffusion_read_only": True,
-            },
-            **salted,
-        }
-    )
+    fields: dict[str, Any] = {
+        "diffusion_seed_canvas": canvas,
+        "diffusion_canvas_length": len(canvas),
+        "diffusion_pinned": pinned,
+        "diffusion_max_steps": read.steps,
+        "diffusion_read_only": True,
+    }
+    if call.constrained:
+        fields["diffusion_constrained"] = True
+    if call.samples:
+        fields["diffusion_samples"] = call.samples
+    body: dict[str, Any] = {
+        "model": call.model,
+        "prompt": [*read.head, *read.tail],
+        "max_tokens": len(canvas),
+        "temperature": 1,
+        "logprobs": 1,
+        "logprob_token_ids": read.ids,
+        "return_tokens_as_token_ids": True,
+        "vllm_xargs": fields,
+    }
+    if call.salt:
+        body["cache_salt"] = call.salt
+    return orjson.dumps(body)
 
 
-def rows_of(read: Read, width: int, answer: Any, engine: str, ms: float) -> Rows:
-    """The rows of a read's free positions. Raises Broken when the answer is no canvas read."""
+def draws_of(read: Read, call: Call, answer: Any, engine: str, ms: float) -> list[Rows]:
+    """The rows of a read's free positions, for each draw. Raises Broken when the answer is no canvas read."""
     try:
-        rows = answer["choices"][0]["logprobs"]["top_logprobs"]
+        if answer.get("model", call.model) != call.model:
+            raise Broken(f"{engine} was asked for {call.model!r} and answered as {answer['model']!r}")
         usage = answer.get("usage") or {}
         details = usage.get("prompt_tokens_details") or {}
-        if len(rows) != width:
-            raise Broken(f"{engine} gave {len(rows)} rows for a canvas of {width}")
-        names = [f"token_id:{id}" for id in read.ids]
-        logprobs = tuple(tuple(float(rows[place][name]) for name in names) for place in read.canvas.free)
-        tops = [max(rows[place], key=rows[place].__getitem__) for place in read.canvas.free]
-        peaks = tuple(float(rows[place][name]) for place, name in zip(read.canvas.free, tops, strict=True))
-        top = tuple(int(name.removeprefix("token_id:")) for name in tops)
-        tokens = int(usage.get("prompt_tokens") or 0), int(details.get("cached_tokens") or 0)
+        served = Served(
+            engine,
+            call.model,
+            ms,
+            prompt_tokens=int(usage.get("prompt_tokens") or 0),
+            cached_tokens=int(details.get("cached_tokens") or 0),
+        )
+        choices = answer["choices"]
+        if len(choices) != (call.samples or 1):
+            raise Broken(f"{engine} gave {len(choices)} draws where {call.samples or 1} were asked for")
+        # The tokens of one request count once.
+        others = replace(served, prompt_tokens=0, cached_tokens=0)
+        return [
+            _rows(read, call, choice, others if number else served) for number, choice in enumerate(choices)
+        ]
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise Broken(f"{engine} answered 200 with no canvas read in it: {error!r}") from error
+
+
+def _rows(read: Read, call: Call, choice: Any, served: Served) -> Rows:
+    rows, width = choice["logprobs"]["top_logprobs"], max(read.canvas.width, call.least_width)
+    if len(rows) != width:
+        raise Broken(f"{served.engine} gave {len(rows)} rows for a canvas of {width}")
+    names = [f"token_id:{id}" for id in read.ids]
+    slots = [rows[place] for place in read.canvas.free]
+    logprobs = tuple(tuple(float(slot[name]) for name in names) for slot in slots)
+    tops = [max(slot, key=slot.__getitem__) for slot in slots]
+    peaks = tuple(float(slot[top]) for slot, top in zip(slots, tops, strict=True))
     if not all(math.isfinite(value) for row in (*logprobs, peaks) for value in row):
-        raise Broken(f"{engine} gave a logprob that is no number")
-    return Rows(
-        logprobs=logprobs,
-        top=top,
-        engine=engine,
-        ms=ms,
-        prompt_tokens=tokens[0],
-        cached_tokens=tokens[1],
-        peaks=peaks,
-    )
+        raise Broken(f"{served.engine} gave a logprob that is no number")
+    return Rows(logprobs, tuple(int(top.removeprefix("token_id:")) for top in tops), peaks, served)
 
 
 class VllmClient:
@@ -131,15 +163,32 @@ class VllmClient:
         self._session = session
         self._pad = pad
 
-    async def read(
-        self, engine: str, read: Read, *, model: str, least_width: int, timeout_s: float, salt: str = ""
-    ) -> Rows:
+    async def read(self, engine: str, read: Read, call: Call) -> Rows:
         """One canvas read on the engine at a URL. Raises an EngineError."""
-        body = read_body(read, model, self._pad, least_width, salt)
+        (rows,) = await self.draws(engine, read, call)
+        return rows
+
+    async def draws(self, engine: str, read: Read, call: Call) -> list[Rows]:
+        """One request for one or several draws of a canvas read. Raises an EngineError."""
+        body = read_body(read, call, self._pad)
         start = perf_counter()
-        answer = await self._call("POST", f"{engine}/v1/completions", timeout_s, body)
-        width = max(read.canvas.width, least_width)
-        return rows_of(read, width, answer, engine, 1000 * (perf_counter() - start))
+        answer = await self._call("POST", f"{engine}/v1/completions", call.timeout_s, body)
+        return draws_of(read, call, answer, engine, 1000 * (perf_counter() - start))
+
+    async def generated(self, engine: str, prompt: str, schema: Any, model: str, timeout_s: float) -> str:
+        """A short text that an engine writes under a JSON Schema. Raises an EngineError."""
+        body = {
+            "model": model,
+            "messages": [{"role": "user", "content": prompt}],
+            "max_tokens": 64,
+            "temperature": 0,
+            "structured_outputs": {"json": schema},
+        }
+        answer = await self._call("POST", f"{engine}/v1/chat/completions", timeout_s, orjson.dumps(body))
+        try:
+            return str(answer["choices"][0]["message"]["content"])
+        except (KeyError, IndexError, TypeError) as error:
+            raise Broken(f"{engine} answered 200 with no text in it: {error!r}") from error
 
     async def served_model(self, engine: str, timeout_s: float) -> ServedModel:
         """The first model that an engine lists. Raises an EngineError."""
@@ -171,7 +220,7 @@ class VllmClient:
         except TimeoutError as error:
             raise TimedOut(f"{url} did not answer within {timeout_s:.3g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"{url} does not answer: {error!r}") from error
+            raise Unreachable(f"{url} does not answer: {error}") from error
         if status == 503:
             raise Busy(f"{url} has no room (503)")
         if status >= 500:
