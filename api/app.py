@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from api.doors import batches, deliveries, jobs, keys, models, operations, systemone
+from api.doors import batches, deliveries, engines, jobs, keys, models, operations, systemone
 from api.keyring import LOOK_EVERY_S as LOOK_AT_KEYS_EVERY_S
 from api.keyring import Keyring
 from api.openapi import document
@@ -26,6 +26,7 @@ from workers.dispatch import Dispatcher
 from workers.store.batches import Batches
 from workers.store.decisions import Decisions
 from workers.store.deliveries import Deliveries
+from workers.store.engines import Engines
 from workers.store.keys import Keys
 from workers.store.listening import RECONNECT_PAUSE_S
 from workers.store.names import Names
@@ -51,6 +52,7 @@ def make_app(settings: ApiSettings) -> FastAPI:
         app.state.service = service
         app.state.batches = Batches(store, settings)
         app.state.deliveries = Deliveries(store, settings)
+        app.state.engines = Engines(store)
         background = [
             asyncio.create_task(keep_doing(work, every_s))
             for work, every_s in (
@@ -69,7 +71,7 @@ def make_app(settings: ApiSettings) -> FastAPI:
         await redis.aclose()
 
     app = FastAPI(title="Canvass", lifespan=lifespan)
-    for door in (systemone, batches, deliveries, jobs, keys, models, operations):
+    for door in (systemone, batches, deliveries, engines, jobs, keys, models, operations):
         app.include_router(door.router)
     app.openapi = lambda: document(app, systemone.MODELS)  # type: ignore[method-assign]
     for refused in (Refusal, StoreError):

@@ -19,6 +19,7 @@ from client.battery.material import PARTS
 from client.battery.server import Server
 from client.cells import printable
 from client.demo import run_demo
+from client.engines import app as engines
 from client.errors import ClientError, ServerRefused
 from client.http import DEFAULT_URL, OK, decide, is_url_list
 from client.jobs import app as jobs
@@ -40,6 +41,7 @@ app = typer.Typer(
     help="Typed questions about a state, answered with probabilities.",
 )
 app.command()(batch)
+app.add_typer(engines, name="engines")
 app.add_typer(jobs, name="jobs")
 app.add_typer(keys, name="keys")
 app.add_typer(webhook, name="webhook")

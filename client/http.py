@@ -177,6 +177,19 @@ def refusal(status: int, content: bytes) -> str:
     return "\n".join([f"{status}: the server refused the request", *(f"  {_problem(one)}" for one in detail)])
 
 
+def object_of(response: Response, expected: int) -> dict[str, Any]:
+    """The JSON object of a response. Raises `ServerRefused` for another status, or another body."""
+    if response.status != expected:
+        raise refused(response)
+    try:
+        body = orjson.loads(response.content)
+    except orjson.JSONDecodeError as error:
+        raise ServerRefused(response.status, f"{response.status} with a body that is no JSON") from error
+    if not isinstance(body, dict):
+        raise ServerRefused(response.status, f"{response.status} with a body that is no JSON object")
+    return body
+
+
 def _problem(problem: Any) -> str:
     if not isinstance(problem, dict):
         return str(problem)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 from urllib.parse import quote
 
-import orjson
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from client.cells import cell, printable
-from client.errors import ServerRefused
-from client.http import DEFAULT_URL, OK, Response, bearer, post, refusal, send
+from client.http import DEFAULT_URL, OK, bearer, object_of, post, send
 
 CREATED = 201
 _PATH = "/v1/keys"
@@ -43,7 +41,7 @@ def create(
     The first key closes an open server.
     """
     asked = {"name": name, "rate_per_minute": rate_per_minute, "most_open": most_open}
-    made = _body(post(url, _PATH, asked, bearer(admin_key)), CREATED)
+    made = object_of(post(url, _PATH, asked, bearer(admin_key)), CREATED)
     for label, field in (("Key", "key"), ("Webhook secret", "webhook_secret"), ("Id", "id")):
         typer.echo(f"{label:<14} {printable(str(made.get(field)))}")
     typer.echo("Keep the first two: the server does not show them again.", err=True)
@@ -52,7 +50,7 @@ def create(
 @app.command("list")
 def list_keys(admin_key: AdminKey, url: Url = DEFAULT_URL) -> None:
     """List the keys, newest first, without their secrets."""
-    keys = _body(send("GET", url, _PATH, bearer(admin_key)), OK).get("data", [])
+    keys = object_of(send("GET", url, _PATH, bearer(admin_key)), OK).get("data", [])
     table = Table("id", "name", "begins", "made", "a minute", "open at once", "revoked", box=None)
     for key in keys:
         table.add_row(*map(cell, _row(key)))
@@ -68,7 +66,7 @@ def revoke(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Revoke a key, for good: within two seconds every request with it is refused."""
-    key = _body(send("DELETE", url, f"{_PATH}/{quote(id, safe='')}", bearer(admin_key)), OK)
+    key = object_of(send("DELETE", url, f"{_PATH}/{quote(id, safe='')}", bearer(admin_key)), OK)
     typer.echo(printable(f"{key.get('id')} ({key.get('name')}) is revoked since {key.get('revoked_at')}."))
 
 
@@ -81,16 +79,3 @@ def _row(key: dict[str, Any]) -> list[str]:
 def _second(time: str | None) -> str:
     """A time of the server's to the second, as people read it."""
     return "-" if time is None else f"{time[:10]} {time[11:19]} UTC"
-
-
-def _body(response: Response, expected: int) -> dict[str, Any]:
-    """The JSON object of a response. Raises `ServerRefused` for another status, or another body."""
-    if response.status != expected:
-        raise ServerRefused(response.status, refusal(response.status, response.content))
-    try:
-        body = orjson.loads(response.content)
-    except orjson.JSONDecodeError as error:
-        raise ServerRefused(response.status, f"{response.status} with a body that is no JSON") from error
-    if not isinstance(body, dict):
-        raise ServerRefused(response.status, f"{response.status} with a body that is no JSON object")
-    return body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from time import time
 from typing import Any
@@ -54,3 +55,36 @@ async def pool_view(store: Store) -> list[dict[str, Any]]:
         if view is not None
         for engine in orjson.loads(view)
     ]
+
+
+def engines_of(seen: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What `pool_view` saw, by engine: in when any worker has it in, with how each worker sees it."""
+    by_url: dict[str, list[Mapping[str, Any]]] = {}
+    for view in seen:
+        by_url.setdefault(view["url"], []).append(view)
+    return [_together(url, views) for url, views in by_url.items()]
+
+
+def _together(url: str, views: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    # Workers agree but for a moment; the one that gets furthest knows most.
+    best = min(views, key=lambda view: _STATES.index(_state(view)))
+    return {
+        "url": url,
+        "state": _state(best),
+        "reason": best["reason"],
+        **{name: best[name] for name in ("model", "context", "capabilities")},
+        **{name: sum(view[name] for view in views) for name in ("in_flight", "reads", "errors")},
+        "workers": [
+            {"state": _state(view), **{name: view[name] for name in ("worker", "reason", "in_flight")}}
+            for view in views
+        ],
+    }
+
+
+_STATES = ("in", "draining", "out")
+
+
+def _state(view: Mapping[str, Any]) -> str:
+    if view["draining"]:
+        return "draining"
+    return "in" if view["joined"] else "out"

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from workers.webhooks.guard import parse_allowed
 from workers.webhooks.signing import require_secret
+
+
+def engine_url(url: str) -> str:
+    """An engine's URL as it is known by, without a trailing slash. Raises ValueError when it is none."""
+    name = url.strip().rstrip("/")
+    parts = urlsplit(name)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(f"{url!r} is no URL of an engine: say http://HOST:PORT")
+    return name
 
 
 class Settings(BaseSettings):
@@ -152,4 +162,4 @@ class Settings(BaseSettings):
     @property
     def engine_urls(self) -> tuple[str, ...]:
         """The engines, each without a trailing slash."""
-        return tuple(url.strip().rstrip("/") for url in self.engines.split(",") if url.strip())
+        return tuple(engine_url(url) for url in self.engines.split(",") if url.strip())
