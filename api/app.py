@@ -17,7 +17,7 @@ from api.keyring import Keyring
 from api.openapi import document
 from api.problems import tell, tell_http_error, tell_invalid
 from api.refusals import Refusal
-from api.service import WATCH_POOL_EVERY_S, Service
+from api.service import WATCH_POOL_EVERY_S, WATCH_QUEUE_EVERY_S, Service
 from api.settings import ApiSettings
 from api.waiting import LOOK_EVERY_S, Waiting
 from workers.background import keep_doing
@@ -59,6 +59,7 @@ def make_app(settings: ApiSettings) -> FastAPI:
                 (waiting.listen, RECONNECT_PAUSE_S),
                 (waiting.look, LOOK_EVERY_S),
                 (service.look_at_pool, WATCH_POOL_EVERY_S),
+                (service.look_at_queue, WATCH_QUEUE_EVERY_S),
                 (keyring.look, LOOK_AT_KEYS_EVERY_S),
             )
         ]

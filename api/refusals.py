@@ -15,10 +15,11 @@ from pydantic import ValidationError
 from api.body import BadEncoding, BadJson, BodyError, TooLarge
 from planner.errors import Invalid, TooLong
 from planner.reads import Failure
-from workers.store.decisions import TooManyOpen
+from workers.store.decisions import Queue, QueueFull, TooManyOpen
 from workers.store.store import StoreError
 
 RETRY_AFTER_S = 1.0
+MOST_RETRY_AFTER_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,17 @@ class Unsettled(Unavailable):
     """Whether the decision was accepted is not known: the store did not say so in time."""
 
 
-REFUSED = (Refusal, BodyError, ValidationError, Invalid, TooManyOpen, StoreError)
+def queue_full(queue: Queue) -> Refusal:
+    """The refusal of a decision for which there is no room; to come back when those that wait are through.
+
+    In a queue that is served in order the oldest has waited about as long as a new one would have to.
+    """
+    again = min(MOST_RETRY_AFTER_S, max(RETRY_AFTER_S, queue.age_s))
+    message = f"{queue.length} decisions wait already, as many as this server lets"
+    return Refusal(503, "queue_full", message, retry_after_s=again)
+
+
+REFUSED = (Refusal, BodyError, ValidationError, Invalid, TooManyOpen, QueueFull, StoreError)
 """What `refusal_of` takes: whatever a request may be refused with on its way in."""
 
 
@@ -92,6 +103,8 @@ def refusal_of(error: Exception) -> Refusal:
             return _invalid("invalid_request", [Entry(error.loc, error.message, error.kind, error.given)])
         case TooManyOpen():
             return Refusal(429, "too_many_open", str(error), retry_after_s=RETRY_AFTER_S)
+        case QueueFull():
+            return queue_full(error.queue)
         case StoreError():
             return Unavailable(str(error))
     raise TypeError(f"{error!r} is no refusal")

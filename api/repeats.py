@@ -12,8 +12,9 @@ from dataclasses import replace
 from time import time
 
 from api.refusals import RETRY_AFTER_S, Refusal, refusal_of_failure
-from workers.store.decisions import Decisions, Outcome
+from workers.store.decisions import Decisions
 from workers.store.names import Named, Names
+from workers.store.outcome import Outcome
 
 MOST_KEY = 255
 

@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from api.keyring import Keyring
-from api.refusals import Refusal, Unavailable, Unsettled
+from api.refusals import Refusal, Unavailable, Unsettled, queue_full
 from api.settings import ApiSettings
 from api.waiting import Waiting
 from planner.decision import Decision
@@ -21,12 +21,14 @@ from workers.dispatch import Dispatcher, PublishError
 from workers.jobs import Fields, job_of, status_of
 from workers.planning import off_loop_if_long, planned
 from workers.presence import pool_view
-from workers.store.decisions import Decisions, Outcome
+from workers.store.decisions import Decisions, Queue
 from workers.store.names import Names
+from workers.store.outcome import Outcome
 from workers.store.store import Store, StoreError
 from workers.terms import Terms
 
 WATCH_POOL_EVERY_S = 1.0
+WATCH_QUEUE_EVERY_S = 0.5
 READY_WITHIN_S = 2.0
 
 log = structlog.get_logger()
@@ -63,6 +65,7 @@ class Service:
         self._dispatcher = dispatcher
         self._vocabulary = vocabulary
         self.engines: list[dict[str, Any]] = []
+        self._queue = Queue(0, 0.0)
 
     @staticmethod
     def new_id() -> str:
@@ -154,6 +157,15 @@ class Service:
         except (StoreError, TimeoutError):
             return {"store": False, "engine": False}
         return {"store": True, "engine": any(engine["joined"] for engine in self.engines)}
+
+    def require_room(self) -> None:
+        """Raise Refusal when more decisions wait than the server lets, as was seen a moment ago."""
+        if self._queue.length >= self.settings.most_queued:
+            raise queue_full(self._queue)
+
+    async def look_at_queue(self) -> None:
+        """See how many decisions wait. Raises StoreError."""
+        self._queue = await self.decisions.queue()
 
     async def look_at_pool(self) -> None:
         """See the pool as the workers see it now."""

@@ -15,8 +15,9 @@ from typing import TypeVar
 
 from redis.asyncio import Redis
 
-from workers.store.decisions import Decisions, Outcome, read_message
+from workers.store.decisions import Decisions
 from workers.store.listening import listen
+from workers.store.outcome import Outcome, read_message
 
 LOOK_EVERY_S = 1.0
 

@@ -25,7 +25,9 @@ from workers.planning import PlanCache, off_loop_if_long
 from workers.pool.draws import MOST_DRAWS, in_draws
 from workers.pool.reading import Demand, Reader
 from workers.settings import Settings
-from workers.store.decisions import CANCELED, EXPIRED, Decisions, Outcome, Snapshot, failed
+from workers.store.decisions import Decisions, Snapshot
+from workers.store.leases import Leases
+from workers.store.outcome import CANCELED, EXPIRED, Outcome, failed
 from workers.store.store import StoreError
 
 PIECE = 256
@@ -48,12 +50,14 @@ class Runner:
     def __init__(
         self,
         decisions: Decisions,
+        leases: Leases,
         reader: Reader,
         dispatcher: Dispatcher,
         vocabulary: Vocabulary,
         settings: Settings,
     ) -> None:
         self._decisions = decisions
+        self._leases = leases
         self._reader = reader
         self._dispatcher = dispatcher
         self._plans = PlanCache(vocabulary)
@@ -107,7 +111,7 @@ class Runner:
 
     async def renew(self) -> None:
         """Renew the leases of what runs here, and stop what was canceled unheard. Raises StoreError."""
-        await self._decisions.renew(self._running)
+        await self._leases.renew(self._running)
         for id in await self._decisions.canceled(list(self._running)):
             self.cancel(id)
 

@@ -33,6 +33,7 @@ from workers.store.decisions import Decisions
 from workers.store.deliveries import Deliveries
 from workers.store.engines import Engines
 from workers.store.keys import Keys
+from workers.store.leases import Leases
 from workers.store.listening import RECONNECT_PAUSE_S, listen
 from workers.store.store import Store, connect
 from workers.tokenizers import load_vocabulary, settle_memory
@@ -122,11 +123,11 @@ class Runtime:
                 constrained=settings.constrained,
             )
             dispatcher = Dispatcher(app, settings)
-            decisions = Decisions(store, settings)
-            runner = Runner(decisions, reader, dispatcher, vocabulary, settings)
+            decisions, leases = Decisions(store, settings), Leases(store, settings)
+            runner = Runner(decisions, leases, reader, dispatcher, vocabulary, settings)
             presence = Presence(store, f"{socket.gethostname()}-{os.getpid()}", pool)
             engines = Engines(store)
-            watchdog = Watchdog(decisions, dispatcher)
+            watchdog = Watchdog(decisions, leases, dispatcher)
             courier = Courier(Deliveries(store, settings), Keys(store), dispatcher, settings)
 
             async def follow_engines() -> None:

@@ -93,13 +93,17 @@ class Settings(BaseSettings):
     )
     read_timeout_s: float = Field(60, gt=0, description="Seconds that one read may take on an engine.")
     probe_interval_s: float = Field(0.5, gt=0, description="Seconds between looks at an engine that is out.")
+    most_queued: int = Field(
+        20_000, ge=1, description="Most decisions that wait for a worker; more are refused at once."
+    )
     lease_s: float = Field(
-        8, gt=1, description="Seconds until a decision whose worker fell silent is taken over by another."
+        5, gt=1, description="Seconds until a decision whose worker fell silent is taken over by another."
     )
     queued_lease_s: float = Field(
-        60,
+        5,
         gt=1,
-        description="Seconds that a wave may wait in the queue before it is published again.",
+        description="Seconds after which a wave that nobody runs is published again, unless its message may "
+        "still wait in its queue.",
     )
     deadline_s: int = Field(600, ge=1, description="Seconds in which a decision must end.")
     retention_s: int = Field(3600, ge=1, description="Seconds that a finished decision is kept.")

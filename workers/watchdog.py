@@ -8,15 +8,18 @@ missing. A decision past its deadline is ended with a typed failure instead.
 
 from __future__ import annotations
 
+import asyncio
 from time import time
 
 import structlog
 
 from workers.dispatch import Dispatcher
-from workers.store.decisions import CANCELED, EXPIRED, Decisions
+from workers.store.decisions import Decisions
+from workers.store.leases import Leases
+from workers.store.outcome import CANCELED, EXPIRED
 
 LOOK_EVERY_S = 1.0
-MOST = 100
+MOST = 1000
 """Decisions looked at at once, so that one worker does not take all of a large loss."""
 
 log = structlog.get_logger()
@@ -25,23 +28,26 @@ log = structlog.get_logger()
 class Watchdog:
     """Looks for leases that ran out."""
 
-    def __init__(self, decisions: Decisions, dispatcher: Dispatcher) -> None:
+    def __init__(self, decisions: Decisions, leases: Leases, dispatcher: Dispatcher) -> None:
         self._decisions = decisions
+        self._leases = leases
         self._dispatcher = dispatcher
 
     async def look(self) -> None:
         """Take over what is overdue now. Raises StoreError or PublishError; the leases then run out again."""
-        for id in await self._decisions.overdue(MOST):
-            if not await self._decisions.take_over(id):
-                continue
-            snapshot = await self._decisions.load(id)
-            if snapshot is None:
-                await self._decisions.drop_lease(id)
-            elif snapshot.deadline <= time():
-                log.warning("decision expired", decision=id)
-                await self._decisions.finish(id, EXPIRED)
-            elif snapshot.canceling:
-                await self._decisions.finish(id, CANCELED)
-            else:
-                log.warning("decision taken over", decision=id, wave=snapshot.number)
-                await self._dispatcher.publish_again(id, snapshot.number, snapshot.lane)
+        overdue = await self._leases.overdue(MOST)
+        lost = await self._leases.take_over(overdue) if overdue else []
+        await asyncio.gather(*(self._see_to(id) for id in lost))
+
+    async def _see_to(self, id: str) -> None:
+        snapshot = await self._decisions.load(id)
+        if snapshot is None:
+            await self._leases.drop(id)
+        elif snapshot.deadline <= time():
+            log.warning("decision expired", decision=id)
+            await self._decisions.finish(id, EXPIRED)
+        elif snapshot.canceling:
+            await self._decisions.finish(id, CANCELED)
+        else:
+            log.warning("decision taken over", decision=id, wave=snapshot.number)
+            await self._dispatcher.publish_again(id, snapshot.number, snapshot.lane)

@@ -32,8 +32,9 @@ from workers.celery_app import BATCH
 from workers.feeder import cancel_all
 from workers.jobs import TERMINAL, Fields, status_of
 from workers.store.batches import Batches, failed_line
-from workers.store.decisions import BATCH_PREFIX, CANCELED, EXPIRED
+from workers.store.decisions import BATCH_PREFIX
 from workers.store.names import Named, name_of
+from workers.store.outcome import CANCELED, EXPIRED
 
 LOOK_EVERY_S = 0.25
 """Seconds between looks for results that are not there yet."""

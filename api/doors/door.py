@@ -47,6 +47,7 @@ class Door:
         caller, headers = ANYONE, {"Vary": "Prefer"}
         try:
             caller = await service.keyring.admit(request)
+            service.require_room()
             preference = read_preference(request.headers.getlist("prefer"))
             body = await read_json(request, service.settings.max_body_bytes)
             accepted, replayed = await self._decide(request, service, caller, body, preference)

@@ -16,7 +16,8 @@ from planner.decision import Alternative, Decision, Question
 from planner.reads import Wave
 from tests.line.conftest import ask_at
 from workers.settings import Settings
-from workers.store.decisions import Decisions, Outcome
+from workers.store.decisions import Decisions
+from workers.store.outcome import Outcome
 from workers.store.store import Store
 from workers.terms import Terms
 

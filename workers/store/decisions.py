@@ -22,20 +22,19 @@ kept) and `open:OWNER` (those that count against a limit of open ones).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import time
 from typing import Any
 
-import orjson
-
 from planner.decision import Decision
-from planner.reads import Failure, Result, Wave, result_from_bytes, result_to_bytes
+from planner.reads import Result, Wave, result_from_bytes, result_to_bytes
 from workers.dispatch import shard_count
 from workers.settings import Settings
 from workers.store import scripts
 from workers.store.batch_scripts import FINISH_ITEM
-from workers.store.store import Store, fields_of
+from workers.store.outcome import CANCELED, EXPIRED, GONE, Outcome
+from workers.store.store import Store, fields_of, pairs_of
 from workers.terms import Terms
 
 BATCH_PREFIX = "bat_"
@@ -97,6 +96,22 @@ class TooManyOpen(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """The decisions that no worker has begun: how many, and the seconds that the oldest has waited."""
+
+    length: int
+    age_s: float
+
+
+class QueueFull(Exception):
+    """As many decisions wait as the server lets."""
+
+    def __init__(self, queue: Queue) -> None:
+        super().__init__(f"{queue.length} decisions wait already, as many as this server lets")
+        self.queue = queue
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """An open decision as a worker finds it: its current wave, and the results so far.
 
@@ -123,38 +138,6 @@ class Snapshot:
         return None if self.started is None else 1000 * (self.started - self.created)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A finished decision: its terminal status, and the body its door answers with.
-
-    The body of one that did not succeed is `{"code", "message"}`.
-    """
-
-    status: str
-    body: bytes
-
-    def failure(self) -> Failure | None:
-        """What went wrong, or None for a success."""
-        return None if self.status == "succeeded" else Failure(**orjson.loads(self.body))
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether nothing is known of the decision: it never was, or is no longer kept."""
-        return self is GONE
-
-
-CANCELED = Outcome("canceled", orjson.dumps({"code": "canceled", "message": "canceled on request"}))
-GONE = Outcome("failed", orjson.dumps({"code": "gone", "message": "the decision is no longer kept"}))
-EXPIRED = Outcome("expired", orjson.dumps({"code": "expired", "message": "the decision's deadline passed"}))
-
-
-def failed(failure: Failure) -> Outcome:
-    """The outcome of a decision that could not be answered."""
-    if failure.code == "expired":
-        return EXPIRED
-    return Outcome("failed", orjson.dumps({"code": failure.code, "message": failure.message}))
-
-
 class Decisions:
     """Reads and writes decisions. Every method raises StoreError when Redis cannot be reached."""
 
@@ -175,7 +158,7 @@ class Decisions:
     async def save(
         self, id: str, decision: Decision, wave: Wave, stages: int, terms: Terms, channel: str
     ) -> None:
-        """Accept a decision: from here on it cannot be lost. Raises TooManyOpen.
+        """Accept a decision: from here on it cannot be lost. Raises TooManyOpen or QueueFull.
 
         `stages` counts the stages of its plan; `channel` is where its outcome is told, or empty.
         """
@@ -185,29 +168,31 @@ class Decisions:
         fields = opened(decision, wave, stages, terms, now, deadline, settings)
         if channel:
             fields["channel"] = channel
-        twin = ("SET", self._store.key("name", terms.twin), id, "EX", min(TWIN_KEPT_S, keep))
-        names = [twin] if terms.twin else []
-        accepted, *_ = await self._store.run(
+        reply, _ = await self._store.run(
             (
                 "EVAL",
                 scripts.SAVE,
-                5,
+                6,
                 *self._keys(id),
                 self._store.key("jobs", terms.owner),
                 self._store.key("open", terms.owner),
+                self._store.key("name", terms.twin),
                 id,
                 now,
                 keep,
                 min(now + settings.queued_lease_s, deadline),
                 deadline,
                 terms.most_open,
+                settings.most_queued,
+                min(TWIN_KEPT_S, keep) if terms.twin else 0,
                 *(part for field in fields.items() for part in field),
             ),
             ("SET", self._store.key(ASKED), 1, "PX", ASKED_KEPT_MS),
-            *names,
         )
-        if not accepted:
+        if reply == b"too many":
             raise TooManyOpen(f"{terms.most_open} decisions of this key are open, as many as it may have")
+        if reply == b"full":
+            raise QueueFull(await self.queue())
 
     async def claim(self, id: str, number: int) -> Snapshot | None:
         """Take an open decision to run its current wave, or None when it is not to be run here.
@@ -341,30 +326,13 @@ class Decisions:
         (open,) = await self._store.run(("EVAL", scripts.LISTEN, 1, self._key(id), channel, int(events)))
         return bool(open)
 
-    async def renew(self, ids: Iterable[str]) -> None:
-        """Say that these decisions are still being run here. One that ended meanwhile stays ended."""
-        until = time() + self._settings.lease_s
-        pairs = [part for id in ids for part in (until, id)]
-        if pairs:
-            await self._store.run(("ZADD", self._leases, "XX", "GT", *pairs))
-
-    async def overdue(self, most: int) -> list[str]:
-        """Up to `most` decisions whose lease ran out."""
-        query = ("ZRANGE", self._leases, "-inf", time(), "BYSCORE", "LIMIT", 0, most)
-        (ids,) = await self._store.run(query)
-        return [id.decode() for id in ids]
-
-    async def take_over(self, id: str) -> bool:
-        """Take over a decision whose lease ran out; True for the one caller who must see to it."""
-        now = time()
-        until = now + self._settings.queued_lease_s
-        keys = self._key(id), self._leases
-        (taken,) = await self._store.run(("EVAL", scripts.TAKE_OVER, 2, *keys, id, now, until))
-        return bool(taken)
-
-    async def drop_lease(self, id: str) -> None:
-        """Forget the lease of a decision that is over or gone."""
-        await self._store.run(("ZREM", self._leases, id), ("ZREM", self._queued, id))
+    async def queue(self) -> Queue:
+        """The decisions that no worker has begun."""
+        length, oldest = await self._store.run(
+            ("ZCARD", self._queued), ("ZRANGE", self._queued, 0, 0, "WITHSCORES")
+        )
+        waited = [time() - float(score) for _, score in pairs_of(oldest)]
+        return Queue(length, max(waited, default=0.0))
 
     async def outcomes(self, ids: Sequence[str]) -> dict[str, Outcome | None]:
         """The outcome of each decision, None while it is open. One that is gone has failed: `gone`."""
@@ -464,13 +432,6 @@ def _snapshot(id: str, fields: Mapping[bytes, bytes]) -> Snapshot | None:
         patient=fields.get(b"patient") is not None,
         size=len(fields[b"decision"]) + len(fields[b"wave:%d" % number]),
     )
-
-
-def read_message(message: bytes) -> tuple[str, Outcome]:
-    """The decision id and outcome of what `finish` published."""
-    head, _, body = message.partition(b"\n")
-    id, status = head.decode().split(" ")
-    return id, Outcome(status, body)
 
 
 def _outcome(fields: Mapping[str, bytes]) -> Outcome | None:

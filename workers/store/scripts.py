@@ -10,41 +10,48 @@ from __future__ import annotations
 from workers.store.fragments import HOOK, OUTLAST, TELL
 
 SAVE = f"""{OUTLAST}
-if redis.call('EXISTS', KEYS[1]) == 1 then return 1 end
+if redis.call('EXISTS', KEYS[1]) == 1 then return 'accepted' end
+if redis.call('ZCARD', KEYS[3]) >= tonumber(ARGV[7]) then return 'full' end
 local limit = tonumber(ARGV[6])
 if limit > 0 then
   redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', ARGV[2])
-  if redis.call('ZCARD', KEYS[5]) >= limit then return 0 end
+  if redis.call('ZCARD', KEYS[5]) >= limit then return 'too many' end
   redis.call('ZADD', KEYS[5], ARGV[5], ARGV[1])
   redis.call('EXPIRE', KEYS[5], ARGV[3])
 end
-redis.call('HSET', KEYS[1], unpack(ARGV, 7))
+redis.call('HSET', KEYS[1], unpack(ARGV, 9))
 redis.call('EXPIRE', KEYS[1], ARGV[3])
+if ARGV[8] ~= '0' then redis.call('SET', KEYS[6], ARGV[1], 'EX', ARGV[8]) end
 redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
 redis.call('ZADD', KEYS[3], ARGV[2], ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', ARGV[2] - ARGV[3])
 redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])
 outlast(KEYS[2], ARGV[3])
 for place = 3, 4 do redis.call('EXPIRE', KEYS[place], ARGV[3]) end
-return 1
+return 'accepted'
 """
 """Accept a decision.
 
 KEYS[4] is the sorted set of its owner's decisions by time, KEYS[5] that of its owner's open ones by
-deadline. ARGV: its id, the time now, seconds to keep it, when its lease runs out, its deadline, the
-most open decisions of its owner (0: any number), then field names and values in pairs. Returns 0 when
-the owner has too many open. The sorted sets are kept as long as the decision accepted last; that of
-leases as long as any, because a batch's decisions are kept longer.
+deadline, KEYS[6] the name by which the same request finds it. ARGV: its id, the time now, seconds to keep
+it, when its lease runs out, its deadline, the most open decisions of its owner (0: any number), the most
+that may wait, the seconds to keep its name (0: it has none), then field names and values in pairs.
+
+Returns `accepted`, `full` when too many wait, or `too many` when its owner has too many open. The sorted
+sets are kept as long as the decision accepted last; that of leases as long as any, because a batch's
+decisions are kept longer.
 """
 
 CLAIM = f"""{TELL}{HOOK}
 local id, now, until_, token, prefix, keep = unpack(ARGV, 1, 6)
-local status, holder, wave = unpack(redis.call('HMGET', KEYS[1], 'status', 'holder', 'wave'))
+local status, holder, wave, deadline =
+  unpack(redis.call('HMGET', KEYS[1], 'status', 'holder', 'wave', 'deadline'))
 if status ~= 'open' then return false end
 local lease = redis.call('ZSCORE', KEYS[2], id)
 if holder and holder ~= token and lease and tonumber(lease) > tonumber(now) then return false end
 redis.call('HSET', KEYS[1], 'holder', token)
-if wave == '0' and redis.call('HSETNX', KEYS[1], 'started', now) == 1 then
+local late = tonumber(deadline) <= tonumber(now)
+if wave == '0' and not late and redis.call('HSETNX', KEYS[1], 'started', now) == 1 then
   redis.call('ZREM', KEYS[3], id)
   local hooks, watched, channel = unpack(redis.call('HMGET', KEYS[1], 'hooks', 'watched', 'channel'))
   if hooks and string.find(hooks, 'start', 1, true) then hook(KEYS[1], prefix, id, 'start', now, keep) end
@@ -58,7 +65,7 @@ return redis.call('HMGET', KEYS[1], unpack(ARGV, 7))
 ARGV: its id, the time now, when the new lease runs out, a token of the caller's, the prefix of our
 keys, seconds to keep a webhook, then the names of the fields. Returns their values (also when the same
 caller took it already and the reply was lost), or nil when it is over, gone, or run by another whose
-lease is live.
+lease is live. One that is past its deadline has not started: whoever takes it ends it.
 """
 
 START = f"""{TELL}{HOOK}
@@ -147,19 +154,23 @@ Lua's stack bounds the pairs of one call (see decisions.PUT_CHUNK).
 TAKE_OVER = """
 local until_ = redis.call('ZSCORE', KEYS[2], ARGV[1])
 if not until_ or tonumber(until_) > tonumber(ARGV[2]) then return 0 end
-local deadline = tonumber(redis.call('HGET', KEYS[1], 'deadline') or ARGV[3])
-if deadline > tonumber(ARGV[2]) and deadline < tonumber(ARGV[3]) then
-  redis.call('ZADD', KEYS[2], deadline, ARGV[1])
-else
-  redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
-end
+local deadline, holder, shards, started =
+  unpack(redis.call('HMGET', KEYS[1], 'deadline', 'holder', 'shards', 'started'))
+local lost = holder or (shards ~= '1' and started) or ARGV[5] == '1'
+local next = tonumber(lost and ARGV[3] or ARGV[4])
+deadline = tonumber(deadline or next)
+if deadline > tonumber(ARGV[2]) and deadline < next then next = deadline end
+redis.call('ZADD', KEYS[2], next, ARGV[1])
+if not lost and deadline > tonumber(ARGV[2]) then return 'waits' end
 redis.call('HDEL', KEYS[1], 'holder')
-return 1
+return 'lost'
 """
 """Take over a decision whose lease ran out, and free it of whoever held it.
 
-ARGV: its id, the time now, when the new lease runs out at the latest; its deadline, where that comes
-sooner. Returns 1 for the one caller that took it over.
+ARGV: its id, the time now, when the new lease runs out, when it does for one that may still wait in its
+queue, and 1 when its queue is empty. A lease ends with the deadline at the latest. Returns `lost` to the
+one caller that must see to it, `waits` when nobody has begun it and its message may still wait, 0 when
+another was sooner.
 """
 
 CANCEL = """

@@ -65,7 +65,7 @@ class Store:
     async def newest(self, key: str, before: str, most: int) -> list[tuple[str, str]]:
         """Members of a sorted set, highest score first, each with its score; `before` bounds the score."""
         (reply,) = await self.run(("ZREVRANGEBYSCORE", key, before, "-inf", "WITHSCORES", "LIMIT", 0, most))
-        return [(member.decode(), _score(score)) for member, score in _pairs(reply)]
+        return [(member.decode(), _score(score)) for member, score in pairs_of(reply)]
 
     async def _execute(self, groups: list[Sequence[Command]]) -> list[list[Any] | Exception]:
         try:
@@ -87,7 +87,7 @@ def _checked(replies: list[Any]) -> list[Any] | Exception:
     return replies
 
 
-def _pairs(reply: Any) -> list[tuple[bytes, Any]]:
+def pairs_of(reply: Any) -> list[tuple[bytes, Any]]:
     """Members and scores, as either protocol replies them."""
     if reply and isinstance(reply[0], list | tuple):
         return [(member, score) for member, score in reply]
