@@ -43,7 +43,10 @@ class Accepted:
 
 
 class Service:
-    """Accepts decisions and waits for their outcomes."""
+    """Accepts decisions and waits for their outcomes.
+
+    `leaving` is set when the process was told to stop: who waits for long is then sent elsewhere.
+    """
 
     def __init__(
         self,
@@ -66,6 +69,7 @@ class Service:
         self._vocabulary = vocabulary
         self.engines: list[dict[str, Any]] = []
         self._queue = Queue(0, 0.0)
+        self.leaving = False
 
     @staticmethod
     def new_id() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from time import time
 from weakref import WeakValueDictionary
@@ -37,10 +37,14 @@ log = structlog.get_logger()
 
 
 class Stopped(Exception):
-    """The reads of a decision were stopped: it was canceled, or its deadline passed."""
+    """The reads of a decision were stopped: it was canceled, its deadline passed, or this worker goes.
 
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome.status)
+    `outcome` is how it ended, None for one that goes on elsewhere.
+    """
+
+    def __init__(self, snapshot: Snapshot, outcome: Outcome | None) -> None:
+        super().__init__(outcome.status if outcome else "handed back")
+        self.snapshot = snapshot
         self.outcome = outcome
 
 
@@ -63,6 +67,7 @@ class Runner:
         self._plans = PlanCache(vocabulary)
         self._running: Counter[str] = Counter()
         self._unwanted: set[str] = set()
+        self._leaving = False
         self._reading: defaultdict[str, set[asyncio.Future[dict[str, Result]]]] = defaultdict(set)
         self._shards: dict[tuple[str, int, int], asyncio.Future[int]] = {}
         self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -124,6 +129,13 @@ class Runner:
         for reading in self._reading.get(id, ()):
             reading.cancel()
 
+    def hand_back(self) -> None:
+        """Stop what runs here, so that it goes on elsewhere: this worker has to go."""
+        self._leaving = True
+        for readings in self._reading.values():
+            for reading in readings:
+                reading.cancel()
+
     async def _run_one(self, id: str, number: int) -> None:
         async with self._answerable(id):
             snapshot = await self._decisions.claim(id, number)
@@ -146,7 +158,11 @@ class Runner:
         try:
             yield
         except Stopped as stop:
-            if alone or stop.outcome is EXPIRED:
+            if stop.outcome is None:
+                # Of a shard, the chord's body asks again for what it did not read.
+                if alone:
+                    await self._hand_back(stop.snapshot)
+            elif alone or stop.outcome is EXPIRED:
                 await self._decisions.finish(id, stop.outcome)
         except (StoreError, PublishError):
             raise
@@ -161,24 +177,32 @@ class Runner:
 
     async def _read_all(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
         """The results of some reads. Raises Stopped once they have stopped, when they had to."""
-        if snapshot.id in self._unwanted:
-            raise Stopped(CANCELED)
+        if snapshot.id in self._unwanted or self._leaving:
+            raise self._stopped(snapshot)
         reading = asyncio.ensure_future(self._gather(snapshot, reads))
         self._reading[snapshot.id].add(reading)
         try:
             async with asyncio.timeout(snapshot.deadline - time()):
                 return await reading
         except TimeoutError as error:
-            raise Stopped(EXPIRED) from error
+            raise Stopped(snapshot, EXPIRED) from error
         except asyncio.CancelledError as error:
             # This task's own cancellation is passed on; that of the reads alone was asked for.
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise
-            raise Stopped(CANCELED) from error
+            raise self._stopped(snapshot) from error
         finally:
             self._reading[snapshot.id].discard(reading)
             if not self._reading[snapshot.id]:
                 del self._reading[snapshot.id]
+
+    def _stopped(self, snapshot: Snapshot) -> Stopped:
+        return Stopped(snapshot, CANCELED if snapshot.id in self._unwanted else None)
+
+    async def _hand_back(self, snapshot: Snapshot) -> None:
+        log.info("decision handed back", decision=snapshot.id)
+        await self._leases.release(snapshot.id)
+        await self._dispatcher.publish_again(snapshot.id, snapshot.number, snapshot.lane)
 
     async def _gather(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
         """The results of some reads, as many at a time as one decision may have under way here."""
@@ -195,11 +219,14 @@ class Runner:
             for task in tasks:
                 task.cancel()
             raise
-        return {
-            read.id: result
-            for group, results in zip(groups, found, strict=True)
-            for read, result in zip(group, results, strict=True)
-        }
+        except asyncio.CancelledError:
+            if self._leaving:
+                back = [
+                    (group, task.result()) for group, task in zip(groups, tasks, strict=True) if _came(task)
+                ]
+                await self._decisions.put_results(snapshot.id, _by_read(back))
+            raise
+        return _by_read(zip(groups, found, strict=True))
 
     async def _read(
         self, snapshot: Snapshot, reads: Sequence[Read], demand: Demand, share: asyncio.Semaphore
@@ -242,6 +269,14 @@ class Runner:
 def _require_wanted(snapshot: Snapshot) -> None:
     """Raise Stopped for a decision that is not to be read any more."""
     if snapshot.canceling:
-        raise Stopped(CANCELED)
+        raise Stopped(snapshot, CANCELED)
     if snapshot.deadline <= time():
-        raise Stopped(EXPIRED)
+        raise Stopped(snapshot, EXPIRED)
+
+
+def _came(task: asyncio.Future[Sequence[Result]]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+def _by_read(found: Iterable[tuple[Sequence[Read], Sequence[Result]]]) -> dict[str, Result]:
+    return {read.id: result for reads, results in found for read, result in zip(reads, results, strict=True)}

@@ -20,6 +20,7 @@ from workers.celery_app import BATCH
 from workers.dispatch import Dispatcher
 from workers.feeder import LOOK_EVERY_S as FEED_EVERY_S
 from workers.feeder import Feeder
+from workers.hang_guard import guard
 from workers.pool.canary import Canary
 from workers.pool.pool import Pool
 from workers.pool.reading import Reader
@@ -93,6 +94,7 @@ class Runtime:
         vocabulary = load_vocabulary(settings.tokenizer, canvas=settings.canvas, context=settings.context)
         settle_memory()
         thread = EventLoopThread()
+        guard(thread.loop, settings.hang_limit_s)
 
         async def build() -> Runtime:
             session = aiohttp.ClientSession(
@@ -158,6 +160,14 @@ class Runtime:
             return Runtime(thread, runner, courier, dispatcher, store, redis, session, background)
 
         return thread.call(build())
+
+    def leave(self, drain_s: float) -> None:
+        """Give what runs here some seconds to end; what has not ended then goes on elsewhere."""
+
+        def hand_back_later() -> None:
+            self.thread.loop.call_later(drain_s, self.runner.hand_back)
+
+        self.thread.loop.call_soon_threadsafe(hand_back_later)
 
     def stop(self) -> None:
         """Close what `start` opened."""

@@ -105,6 +105,16 @@ class Settings(BaseSettings):
         description="Seconds after which a wave that nobody runs is published again, unless its message may "
         "still wait in its queue.",
     )
+    drain_s: float = Field(
+        20,
+        ge=0,
+        description="Seconds that a worker which was told to stop lets decisions end; then it hands back.",
+    )
+    hang_limit_s: float = Field(
+        30,
+        gt=0,
+        description="Seconds without a sign of life of a worker's event loop after which it ends itself.",
+    )
     deadline_s: int = Field(600, ge=1, description="Seconds in which a decision must end.")
     retention_s: int = Field(3600, ge=1, description="Seconds that a finished decision is kept.")
     webhook_retention_s: int = Field(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from celery import Celery
 from celery.exceptions import Reject
-from celery.signals import worker_init, worker_shutdown
+from celery.signals import worker_init, worker_shutdown, worker_shutting_down
 
 from workers.celery_app import ADVANCE, DELIVER, RUN, SHARD, make_celery
 from workers.dispatch import PublishError
@@ -34,6 +34,11 @@ def make_worker(settings: Settings) -> Celery:
     @worker_init.connect(weak=False)
     def start(**_: Any) -> None:
         running.append(Runtime.start(app, settings))
+
+    @worker_shutting_down.connect(weak=False)
+    def leave(**_: Any) -> None:
+        for runtime in running:
+            runtime.leave(settings.drain_s)
 
     @worker_shutdown.connect(weak=False)
     def stop(**_: Any) -> None:

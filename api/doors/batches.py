@@ -130,12 +130,13 @@ async def get_batch(
     id: str,
     batches: TheBatches,
     batch: TheBatch,
+    service: TheService,
     wait: Annotated[float, Query(ge=0, le=MOST_WAIT_S, description="Seconds to wait for its end.")] = 0,
 ) -> Response:
     """The batch. A wait that ends before it does is no failure: it shows the batch as it stands."""
     fields: Fields | None = batch
     until = asyncio.get_running_loop().time() + wait
-    while fields and status_of(fields) not in TERMINAL:
+    while fields and status_of(fields) not in TERMINAL and not service.leaving:
         rest = until - asyncio.get_running_loop().time()
         if rest <= 0:
             break

@@ -37,8 +37,12 @@ async def get_job(
 ) -> Response:
     """The job. A wait that ends before it does is no failure: it shows the job as it stands."""
     job = await service.job(id, caller.id)
-    if wait and not job["done"]:
-        await service.join(id, wait)
+    until = asyncio.get_running_loop().time() + wait
+    while not job["done"] and not service.leaving:
+        rest = until - asyncio.get_running_loop().time()
+        if rest <= 0:
+            break
+        await service.join(id, min(rest, LOOK_EVERY_S))
         job = await service.job(id, caller.id)
     return _json(job)
 
@@ -77,7 +81,7 @@ async def job_events(
     ] = 0,
 ) -> AsyncIterator[ServerSentEvent]:
     """`queued`, `started`, `stage`, `progress`, `done`, numbered from 1. `done` carries the job, and is the
-    last.
+    last. A stream that ends without it is to be asked for again.
     """
     seen = last_event_id
     with service.waiting.watching(id) as step:
@@ -100,7 +104,7 @@ async def job_events(
                     yield ServerSentEvent(
                         raw_data=orjson.dumps(event.data).decode(), event=event.name, id=str(event.number)
                     )
-            if fields and status_of(fields) in TERMINAL:
+            if (fields and status_of(fields) in TERMINAL) or service.leaving:
                 return
             await _within(step.wait(), LOOK_EVERY_S)
             step.clear()
