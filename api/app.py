@@ -11,12 +11,25 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from api.doors import batches, deliveries, engines, jobs, keys, models, operations, systemone
+from api.doors import (
+    batches,
+    chat,
+    decisions,
+    deliveries,
+    engines,
+    jobs,
+    keys,
+    models,
+    operations,
+    passthrough,
+    systemone,
+)
 from api.keyring import LOOK_EVERY_S as LOOK_AT_KEYS_EVERY_S
 from api.keyring import Keyring
 from api.openapi import document
 from api.problems import tell, tell_http_error, tell_invalid
 from api.refusals import Refusal
+from api.relay import Relays
 from api.service import WATCH_POOL_EVERY_S, WATCH_QUEUE_EVERY_S, Service
 from api.settings import ApiSettings
 from api.waiting import LOOK_EVERY_S, Waiting
@@ -33,6 +46,9 @@ from workers.store.names import Names
 from workers.store.rates import Rates
 from workers.store.store import Store, StoreError, connect
 from workers.tokenizers import load_vocabulary, settle_memory
+
+MODELS = (*systemone.MODELS, *decisions.MODELS, *chat.MODELS)
+"""What the decision doors name in the OpenAPI document."""
 
 
 def make_app(settings: ApiSettings) -> FastAPI:
@@ -53,6 +69,7 @@ def make_app(settings: ApiSettings) -> FastAPI:
         app.state.batches = Batches(store, settings)
         app.state.deliveries = Deliveries(store, settings)
         app.state.engines = Engines(store)
+        app.state.relays = relays = Relays(settings.deadline_s)
         background = [
             asyncio.create_task(keep_doing(work, every_s))
             for work, every_s in (
@@ -67,14 +84,17 @@ def make_app(settings: ApiSettings) -> FastAPI:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
+        await relays.close()
         dispatcher.close()
         await store.close()
         await redis.aclose()
 
     app = FastAPI(title="Canvass", lifespan=lifespan)
-    for door in (systemone, batches, deliveries, engines, jobs, keys, models, operations):
+    # The pass-through comes last: it takes whatever no other route does.
+    native = (batches, deliveries, engines, jobs, keys, models, operations)
+    for door in (systemone, decisions, chat, *native, passthrough):
         app.include_router(door.router)
-    app.openapi = lambda: document(app, systemone.MODELS)  # type: ignore[method-assign]
+    app.openapi = lambda: document(app, MODELS)  # type: ignore[method-assign]
     for refused in (Refusal, StoreError):
         app.add_exception_handler(refused, tell)
     app.add_exception_handler(RequestValidationError, tell_invalid)

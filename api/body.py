@@ -17,7 +17,7 @@ import orjson
 import zstandard
 from starlette.requests import Request
 
-from workers.json_depth import MAX_DEPTH, is_too_deep
+from planner.json_depth import MAX_DEPTH, is_too_deep
 
 
 class BodyError(Exception):
@@ -62,7 +62,16 @@ async def read_json(request: Request, limit: int) -> Body:
 
     Raises a BodyError.
     """
-    content = _decompressed(await _content(request, limit), request.headers.get("content-encoding"), limit)
+    return decoded(await read_content(request, limit))
+
+
+async def read_content(request: Request, limit: int) -> bytes:
+    """A request's body of at most `limit` bytes, decompressed. Raises a BodyError."""
+    return _decompressed(await _content(request, limit), request.headers.get("content-encoding"), limit)
+
+
+def decoded(content: bytes) -> Body:
+    """A body of JSON. Raises BadJson."""
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError as error:

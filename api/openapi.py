@@ -117,7 +117,7 @@ def _content(models: Iterable[type[BaseModel]]) -> dict[str, Any]:
 
 
 def _schemas(models: Iterable[type[BaseModel]]) -> dict[str, Any]:
-    ordered = sorted(models, key=lambda model: model.__name__)
+    ordered = sorted(set(models), key=lambda model: model.__name__)
     _, found = models_json_schema([(model, "validation") for model in ordered], ref_template=_REF)
     schemas: dict[str, Any] = found.get("$defs", {})
     return schemas

@@ -97,6 +97,11 @@ class Answers:
         return sum(read.served.prompt_tokens for read in self.reads)
 
     @property
+    def cached_tokens(self) -> int:
+        """Those of them that the engines found in their prefix caches, where they say so."""
+        return sum(read.served.cached_tokens for read in self.reads)
+
+    @property
     def output_tokens(self) -> int:
         """Answer tokens: one per label question and draw, and what the model wrote of spans."""
         labels = sum(reading.draws for reading in self.readings.values())

@@ -41,6 +41,8 @@ class Question:
     A span question has no alternatives: it is answered with pieces of the text, of up to `max_tokens`
     tokens in all (None: as many as fit the canvas, up to its type's usual number), and `spans` with at
     most `max_items` of them.
+
+    `name` is what the client calls it on a door whose questions are known by their places.
     """
 
     id: str
@@ -52,6 +54,7 @@ class Question:
     alone: bool = False
     max_tokens: int | None = None
     max_items: int = 1
+    name: str | None = None
 
     @property
     def is_span(self) -> bool:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from planner.decision import Decision
 from planner.dialects import DIALECTS
 from planner.errors import Invalid
-from workers.json_depth import MAX_DEPTH, is_too_deep
+from planner.json_depth import MAX_DEPTH, is_too_deep
 
 MOST_CUSTOM_ID = 256
 """Characters of a custom id."""

@@ -252,7 +252,8 @@ class Runner:
             log.warning("decision failed", decision=snapshot.id, code=outcome.code, reason=outcome.message)
             await self._decisions.finish(snapshot.id, failed(outcome))
         else:
-            timing = Timing(snapshot.queued_ms, total_ms=1000 * (time() - snapshot.created))
+            total_ms = 1000 * (time() - snapshot.created)
+            timing = Timing(snapshot.queued_ms, total_ms, snapshot.created, snapshot.id)
             body = DIALECTS[snapshot.decision.door].render(snapshot.decision, outcome, timing)
             await self._decisions.finish(snapshot.id, Outcome("succeeded", orjson.dumps(body)))
 

@@ -27,6 +27,10 @@ from workers.store.names import Named, name_of
 from workers.store.store import StoreError
 
 REPLAYED = {"Idempotent-Replayed": "true"}
+VARY = {"Vary": "Prefer"}
+
+RETRY_COUNTS = ("x-typesafe-retry-count", "x-stainless-retry-count")
+"""Headers in which the official SDKs say how often they sent this before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,24 @@ class Door:
     async def answer(self, request: Request) -> Response:
         """The response to a decision that was posted."""
         service: Service = request.app.state.service
-        caller, headers = ANYONE, {"Vary": "Prefer"}
+        caller = ANYONE
         try:
             caller = await service.keyring.admit(request)
             service.require_room()
-            preference = read_preference(request.headers.getlist("prefer"))
             body = await read_json(request, service.settings.max_body_bytes)
+        except REFUSED as error:
+            response = self.refuse(refusal_of(error))
+            response.headers.update({**VARY, **caller.headers})
+            return response
+        return await self.answer_body(request, caller, body)
+
+    async def answer_body(self, request: Request, caller: Caller, body: Body) -> Response:
+        """The response to a decision of a caller who was admitted, and whose body was read."""
+        service: Service = request.app.state.service
+        headers = dict(VARY)
+        try:
+            service.require_room()
+            preference = read_preference(request.headers.getlist("prefer"))
             accepted, replayed = await self._decide(request, service, caller, body, preference)
             headers |= {self.id_header: accepted.id, **(REPLAYED if replayed else {})}
             response = await _told(service, caller, accepted, preference)
@@ -64,14 +80,18 @@ class Door:
         self, request: Request, service: Service, caller: Caller, body: Body, preference: Preference
     ) -> tuple[Accepted, bool]:
         """The decision asked for, and whether it is one that was asked for before."""
-        decision = replace(DIALECTS[self.dialect].parse(body.value), salt=caller.salt)
+        dialect = DIALECTS[self.dialect]
+        decision = dialect.parse(body.value)
+        # What a client asks to be kept apart is kept apart within what is the caller's own.
+        salt = ":".join(part for part in (caller.salt, decision.salt) if part)
+        decision = replace(decision, salt=salt)
         twin = name_of("twin", caller.id, self.dialect, body.content)
         patient = preference.wait_s is not None
-        terms = terms_of(body.value, caller, service.settings, twin=twin, patient=patient)
+        terms = terms_of(dialect.fields(body.value), caller, service.settings, twin=twin, patient=patient)
         wait_s = service.settings.sync_limit_s if preference.wait_s is None else preference.wait_s
         id, key = service.new_id(), request.headers.get("idempotency-key")
         if key is None:
-            retried = request.headers.get("x-typesafe-retry-count", "0") != "0"
+            retried = any(request.headers.get(name, "0") != "0" for name in RETRY_COUNTS)
             earlier = await decision_of_twin(service.names, service.decisions, twin) if retried else None
             if earlier is not None:
                 return await service.join(earlier, wait_s), True

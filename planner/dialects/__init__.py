@@ -5,8 +5,13 @@ It lies on this floor because a worker that finishes a decision writes the answe
 the door that the decision came through.
 """
 
-from planner.dialects import systemone
+from planner.dialects import chat, decisions, systemone
+from planner.dialects.chat_request import decision_fields
 from planner.dialects.dialect import Dialect
 
-DIALECTS: dict[str, Dialect] = {"systemone": Dialect(systemone.parse, systemone.render)}
+DIALECTS: dict[str, Dialect] = {
+    "systemone": Dialect(systemone.parse, systemone.render),
+    "decisions": Dialect(decisions.parse, decisions.render),
+    "chat": Dialect(chat.parse, chat.render, decision_fields),
+}
 """Every dialect under the name that `Decision.door` carries."""

@@ -14,11 +14,18 @@ from planner.decision import Decision
 class Timing:
     """What a clock saw of a decision, in milliseconds: waiting for its first worker, and in all.
 
-    `queued_ms` is None where that is not known.
+    `queued_ms` is None where that is not known. `created` is when it was accepted, in seconds since 1970,
+    and `id` what it is known by: some doors' answers carry both.
     """
 
     queued_ms: float | None
     total_ms: float
+    created: float = 0.0
+    id: str = ""
+
+
+def _whole(body: Any) -> Any:
+    return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +33,10 @@ class Dialect:
     """One front door's language.
 
     `parse` makes a decision of a decoded JSON body and raises Invalid or pydantic's ValidationError;
-    `render` makes the response body of a decision's answers.
+    `render` makes the response body of a decision's answers. `fields` finds the fields of the job
+    (`JobFields`) in a body that `parse` took.
     """
 
     parse: Callable[[Any], Decision]
     render: Callable[[Decision, Answers, Timing], dict[str, Any]]
+    fields: Callable[[Any], Any] = _whole

@@ -39,7 +39,7 @@ def parse(body: Any) -> Decision:
         model=request.model,
         state=request.state,
         questions=tuple(_question(id, question) for id, question in request.questions.items()),
-        options=_options(request),
+        options=options_of(request),
         door="systemone",
         extended=extended,
     )
@@ -60,7 +60,7 @@ def _question(id: str, question: AnyQuestion) -> Question:
         instructions=text_of(question.instructions),
         alternatives=() if isinstance(question, SpanQuestion | SpansQuestion) else question.alternatives(),
         depends_on=question.depends_on,
-        ask_if={needed: _answers(values) for needed, values in question.ask_if.items()},
+        ask_if={needed: answer_words(values) for needed, values in question.ask_if.items()},
         alone=question.alone,
         max_tokens=spans.max_tokens if spans else None,
         max_items=_max_items(question),
@@ -73,7 +73,8 @@ def _max_items(question: AnyQuestion) -> int:
     return (question.criteria or SpansCriteria()).max_items
 
 
-def _options(request: SystemOneRequest) -> Options:
+def options_of(request: Extensions) -> Options:
+    """How a decision with these extensions is read."""
     return Options(
         instructions=text_of(request.instructions),
         samples=None if request.samples == "auto" else request.samples,
@@ -90,7 +91,7 @@ def _options(request: SystemOneRequest) -> Options:
     )
 
 
-def _answers(values: Any) -> tuple[str, ...]:
+def answer_words(values: Any) -> tuple[str, ...]:
     """The values of `ask_if` as text: one or several, booleans and level numbers among them."""
     listed = values if isinstance(values, list) else [values]
     return tuple(value if isinstance(value, str) else str(value).lower() for value in listed)

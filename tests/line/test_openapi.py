@@ -64,6 +64,8 @@ def test_every_response_is_one_that_the_document_has(
     for name, seen in statuses.items():
         assert seen, f"{name} was never asked"
     assert {200, 202, 400, 422} <= statuses["POST /v1/systemone"]
+    assert {200, 202, 400, 404} <= statuses["POST /v1/decisions"]
+    assert {200, 400, 404} <= statuses["POST /v1/chat/completions"]
     assert {200, 404} <= statuses["GET /v1/jobs/{id}"]
     assert {200, 404} <= statuses["GET /v1/jobs/{id}/events"]
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+import orjson
 
 MAX_DEPTH = 100
 """Deepest nesting of arrays and objects that is taken in."""
@@ -26,3 +29,17 @@ def _depth_over(value: Any, limit: int) -> bool:
         if not level:
             return False
     return True
+
+
+def json_of(text: str) -> Any:
+    """The value that a text spells as JSON, with whole numbers of any size; None when it spells none, or one
+    that nests too deep.
+    """
+    try:
+        # orjson is strict (no NaN, no half of a surrogate pair), but makes floats of large whole numbers.
+        content = text.encode()
+        orjson.loads(content)
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return None if is_too_deep(value, content) else value
