@@ -31,15 +31,27 @@ def _depth_over(value: Any, limit: int) -> bool:
     return True
 
 
+class TooDeep(Exception):
+    """A text spells JSON that nests deeper than is taken in."""
+
+
 def json_of(text: str) -> Any:
-    """The value that a text spells as JSON, with whole numbers of any size; None when it spells none, or one
-    that nests too deep.
+    """The value that a text spells as JSON, with whole numbers of any size; None when it spells none.
+
+    Raises TooDeep.
     """
     try:
         # orjson is strict (no NaN, no half of a surrogate pair), but makes floats of large whole numbers.
         content = text.encode()
         orjson.loads(content)
         value = json.loads(text)
-    except (ValueError, RecursionError):
+    except RecursionError as error:
+        raise TooDeep from error
+    except ValueError as error:
+        # orjson stops at 1024 levels, and says so in words only.
+        if "depth limit" in str(error):
+            raise TooDeep from error
         return None
-    return None if is_too_deep(value, content) else value
+    if is_too_deep(value, content):
+        raise TooDeep
+    return value

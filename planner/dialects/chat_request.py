@@ -29,7 +29,7 @@ from planner.dialects.tags import by_field, tag
 from planner.dialects.unserved import refuse_unserved
 from planner.errors import Invalid, Location
 from planner.formats import MAX_LEVELS, MAX_OPTIONS
-from planner.json_depth import json_of
+from planner.json_depth import MAX_DEPTH, TooDeep, json_of
 from planner.spans.blanks import MOST_TOKENS
 
 FIRST_ROLES = ("system", "developer")
@@ -37,13 +37,15 @@ TYPES = ("noul", "choice", "score", "span", "spans")
 
 
 def schema_of(body: Any) -> dict[str, Any] | None:
-    """The schema that makes a body a decision; None for ordinary chat."""
+    """The schema that makes a body a decision; None for ordinary chat. Raises Invalid."""
     messages = body.get("messages") if isinstance(body, dict) else None
     first = messages[0] if isinstance(messages, list) and messages else None
     if not isinstance(first, dict) or first.get("role") not in FIRST_ROLES:
         return None
     text = _text_alone(first.get("content"))
-    schema = json_of(text) if text is not None and text.lstrip().startswith("{") else None
+    if text is None or not text.lstrip().startswith("{") or '"questions"' not in text:
+        return None
+    schema = _value(text, ("messages", 0, "content"))
     return schema if isinstance(schema, dict) and "questions" in schema else None
 
 
@@ -75,9 +77,18 @@ def state_of(body: Any) -> Any:
             given=len(messages),
         )
     content = messages[1].get("content") if isinstance(messages[1], dict) else None
-    text = content if isinstance(content, str) else _joined(content, ("messages", 1, "content"))
-    value = json_of(text) if text.lstrip()[:1] in ("{", "[") else None
+    loc = ("messages", 1, "content")
+    text = content if isinstance(content, str) else _joined(content, loc)
+    value = _value(text, loc) if text.lstrip()[:1] in ("{", "[") else None
     return value if isinstance(value, dict | list) else text
+
+
+def _value(text: str, loc: Location) -> Any:
+    """The JSON that a text spells, None when it spells none. Raises Invalid."""
+    try:
+        return json_of(text)
+    except TooDeep as error:
+        raise Invalid(loc, f"its JSON is nested more than {MAX_DEPTH} deep", kind="json_too_deep") from error
 
 
 def _text_alone(content: Any) -> str | None:

@@ -45,7 +45,7 @@ from planner.dialects.dialect import Timing
 from planner.dialects.systemone import DECIMALS, options_of
 from planner.dialects.systemone_request import Extensions
 from planner.errors import Invalid, Location
-from planner.json_depth import json_of
+from planner.json_depth import TooDeep, json_of
 
 _EXTENSION_FIELDS = frozenset(Extensions.model_fields)
 
@@ -131,7 +131,10 @@ def _call(item: FunctionCall | CustomToolCall) -> dict[str, Any]:
 
 def _arguments(text: str) -> Any:
     """The arguments of a call: the object that they spell, or the text as it is."""
-    value = json_of(text)
+    try:
+        value = json_of(text)
+    except TooDeep:
+        return text
     return value if isinstance(value, dict) else text
 
 
