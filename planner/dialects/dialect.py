@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from planner.answers import Answers
 from planner.decision import Decision
+from planner.dialects.image_fields import NOTHING, Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,13 @@ class Timing:
     total_ms: float
 
 
+class Parse(Protocol):
+    """Makes a decision of a decoded JSON body, and of the images in it."""
+
+    def __call__(self, body: Any, shown: Shown = NOTHING) -> Decision:
+        """The decision. Raises Invalid or pydantic's ValidationError."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One front door's language.
@@ -29,5 +37,5 @@ class Dialect:
     `render` makes the response body of a decision's answers.
     """
 
-    parse: Callable[[Any], Decision]
+    parse: Parse
     render: Callable[[Decision, Answers, Timing], dict[str, Any]]
