@@ -40,6 +40,7 @@ from workers.store.batches import Batches
 from workers.store.decisions import Decisions
 from workers.store.deliveries import Deliveries
 from workers.store.engines import Engines
+from workers.store.images import Images
 from workers.store.keys import Keys
 from workers.store.listening import RECONNECT_PAUSE_S
 from workers.store.names import Names
@@ -64,7 +65,8 @@ def make_app(settings: ApiSettings) -> FastAPI:
         decisions = Decisions(store, settings)
         waiting = Waiting(redis, decisions, store.key("answers", uuid.uuid4().hex))
         names, keyring = Names(store), Keyring(Keys(store), Rates(store, redis), settings)
-        service = Service(settings, store, decisions, dispatcher, waiting, names, keyring, vocabulary)
+        images = Images(store, settings)
+        service = Service(settings, store, decisions, dispatcher, waiting, names, keyring, images, vocabulary)
         app.state.service = service
         app.state.batches = Batches(store, settings)
         app.state.deliveries = Deliveries(store, settings)

@@ -9,15 +9,20 @@ BodyError
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 import zstandard
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from planner.json_depth import MAX_DEPTH, is_too_deep
+
+REQUEST_PART = "request"
+MOST_PARTS = 64
 
 
 class BodyError(Exception):
@@ -51,10 +56,50 @@ class BadJson(BodyError):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A request's body: the decoded JSON, and the bytes that it was written in."""
+    """A request's body: the decoded JSON, the bytes that it was written in, and the other parts of a form."""
 
     value: Any
     content: bytes
+    parts: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return len(self.content) + sum(map(len, self.parts.values()))
+
+
+async def read_body(request: Request, limit: int) -> Body:
+    """A request's body of at most `limit` bytes: JSON, or a form whose part `request` is JSON.
+
+    Raises a BodyError.
+    """
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        return await read_json(request, limit)
+    content = _decompressed(await _content(request, limit), request.headers.get("content-encoding"), limit)
+    parts = await _parts(request.headers, content, limit)
+    if REQUEST_PART not in parts:
+        raise BadJson(f"the form has no part {REQUEST_PART!r} with the JSON of the request")
+    asked = parts.pop(REQUEST_PART)
+    return Body(_strict(asked), asked, parts)
+
+
+async def _parts(headers: Headers, content: bytes, limit: int) -> dict[str, bytes]:
+    async def whole() -> AsyncGenerator[bytes, None]:
+        yield content
+
+    try:
+        parser = MultiPartParser(
+            headers, whole(), max_files=MOST_PARTS, max_fields=MOST_PARTS, max_part_size=limit
+        )
+        form = await parser.parse()
+    except MultiPartException as error:
+        raise BadJson(f"the form cannot be read: {error.message}") from error
+    found: dict[str, bytes] = {}
+    for name, part in form.multi_items():
+        if name in found:
+            raise BadJson(f"the form has two parts {name!r}")
+        found[name] = await part.read() if isinstance(part, UploadFile) else part.encode()
+    return found
 
 
 async def read_json(request: Request, limit: int) -> Body:
@@ -72,13 +117,17 @@ async def read_content(request: Request, limit: int) -> bytes:
 
 def decoded(content: bytes) -> Body:
     """A body of JSON. Raises BadJson."""
+    return Body(_strict(content), content)
+
+
+def _strict(content: bytes) -> Any:
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError as error:
         raise BadJson(f"the body is not JSON: {error}") from error
     if is_too_deep(value, content):
         raise BadJson(f"the body is nested more than {MAX_DEPTH} deep")
-    return Body(value, content)
+    return value
 
 
 async def _content(request: Request, limit: int) -> bytes:

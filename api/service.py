@@ -22,6 +22,7 @@ from workers.jobs import Fields, job_of, status_of
 from workers.planning import off_loop_if_long, planned
 from workers.presence import pool_view
 from workers.store.decisions import Decisions, Queue
+from workers.store.images import Images
 from workers.store.names import Names
 from workers.store.outcome import Outcome
 from workers.store.store import Store, StoreError
@@ -57,6 +58,7 @@ class Service:
         waiting: Waiting,
         names: Names,
         keyring: Keyring,
+        images: Images,
         vocabulary: Vocabulary,
     ) -> None:
         self.settings = settings
@@ -64,6 +66,7 @@ class Service:
         self.waiting = waiting
         self.names = names
         self.keyring = keyring
+        self.images = images
         self._store = store
         self._dispatcher = dispatcher
         self._vocabulary = vocabulary

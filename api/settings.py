@@ -22,6 +22,12 @@ class ApiSettings(Settings):
     )
     max_body_bytes: int = Field(16 * 2**20, ge=1024, description="Largest request body, decoded, in bytes.")
 
+    max_images: int = Field(16, ge=0, description="Most images of one request.")
+    max_image_bytes: int = Field(10 * 2**20, ge=1024, description="Largest image, in bytes.")
+    max_image_pixels: int = Field(
+        50_000_000, ge=1, description="Most pixels of an image, all frames together."
+    )
+
     admin_key: SecretStr | None = Field(
         None,
         description="Key that API keys are made, listed and revoked with; no decision key. Without it, "

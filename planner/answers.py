@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from planner.formats import Distribution
-from planner.reads import Item, ReadKind, Served
+from planner.reads import Item, ReadKind, Served, Thought
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,8 @@ class ReadTrace:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """A decision answered: a reading per asked question, why the others were skipped, what ran.
+    """A decision answered: a reading per asked question, why the others were skipped, what ran, and the
+    thought that went ahead.
 
     `stages` names the label questions by stage; span questions run beside the first.
     """
@@ -80,6 +81,7 @@ class Answers:
     skipped: Mapping[str, str]
     stages: tuple[tuple[str, ...], ...]
     reads: tuple[ReadTrace, ...]
+    thought: Thought | None = None
 
     @property
     def waves(self) -> int:
@@ -103,9 +105,10 @@ class Answers:
 
     @property
     def output_tokens(self) -> int:
-        """Answer tokens: one per label question and draw, and what the model wrote of spans."""
+        """Answer tokens: one per label question and draw, what the model wrote of spans, and its thought."""
         labels = sum(reading.draws for reading in self.readings.values())
-        return labels + sum(reading.tokens for reading in self.spans.values())
+        thought = self.thought.tokens if self.thought else 0
+        return thought + labels + sum(reading.tokens for reading in self.spans.values())
 
 
 def argmax(values: Sequence[float]) -> int:

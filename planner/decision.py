@@ -17,6 +17,15 @@ ChunkPrompt = Literal["own", "shared"]
 YES, NO = "yes", "no"
 
 
+IMAGE_MARK = "\ue000"
+"""A character of private use, on both sides of an image's number: where a text shows that image."""
+
+
+def mark_of(image: int) -> str:
+    """What stands in a text where it shows the image of that number."""
+    return f"{IMAGE_MARK}{image}{IMAGE_MARK}"
+
+
 def as_text(value: Any) -> str:
     """The text that the model reads for a JSON value: a string as itself, anything else as JSON.
 
@@ -74,7 +83,8 @@ class Options:
     `samples` is the number of draws per read, or None for automatic: one draw, then up to
     `auto_max` in all when a slot's entropy (nats) is over `auto_threshold`. `steps` counts denoise
     steps. `ask` names the questions to ask, None meaning all of them. `chunk_rows` is the most
-    questions one canvas of a joint stage may hold, None meaning as many as fit.
+    questions one canvas of a joint stage may hold, None meaning as many as fit. `think` is the most tokens
+    of a thought ahead of the answers, 0 for none.
     """
 
     instructions: str | None = None
@@ -88,6 +98,7 @@ class Options:
     chunk_prompt: ChunkPrompt = "own"
     sequential: bool = False
     seed: int = 0
+    think: int = 0
     diagnostics: bool = False
 
 
@@ -97,7 +108,8 @@ class Decision:
 
     `model` is the name the client used, `door` the dialect its answer is written in, `extended`
     whether it used any extension of that dialect. `salt` keeps its prompts apart from other clients' in the
-    engines' prefix caches.
+    engines' prefix caches. `images` are the SHA-256 (hex) of the images that its texts show, in the places
+    that `mark_of` writes.
     """
 
     model: str
@@ -107,6 +119,7 @@ class Decision:
     door: str = "systemone"
     extended: bool = False
     salt: str = ""
+    images: tuple[str, ...] = ()
 
     @once
     def text(self) -> str:

@@ -15,8 +15,8 @@ from planner.decision import Question
 from planner.formats import ISOLATED, Distribution, Template, distribution, labels_of
 from planner.once import once
 from planner.plan import Chunk, Plan, format_of, template_of
-from planner.prompts import isolated_tail, joint_head
-from planner.reads import Ids, Read, Results, Rows, Wanted, id_sets
+from planner.prompts import isolated_tail, joint_head, picture_of, restated
+from planner.reads import Ids, Picture, Read, Results, Rows, Thought, Wanted, id_sets
 from planner.vocabulary import Vocabulary, encode_recurring
 
 
@@ -24,7 +24,8 @@ from planner.vocabulary import Vocabulary, encode_recurring
 class Part:
     """The reads of one chunk: every draw, times every id set that its labels need.
 
-    `settled` holds the answers so far: question id to the index of its best alternative.
+    `settled` holds the answers so far: question id to the index of its best alternative; `thought` what
+    the model wrote ahead of all answers.
     """
 
     plan: Plan
@@ -32,6 +33,7 @@ class Part:
     stage: int
     group: int
     settled: Mapping[str, int]
+    thought: Thought | None = None
 
     @once
     def earlier(self) -> list[tuple[Question, int]]:
@@ -46,29 +48,61 @@ class Part:
     @once
     def template(self) -> Template:
         """The answer text; a joint one counts on from the earlier answers."""
-        return template_of(self.plan, self.chunk, len(self.earlier) if self.chunk.joint else 0)
+        prefilled = self.chunk.joint and not self.plan.decision.images
+        return template_of(self.plan, self.chunk, len(self.earlier) if prefilled else 0)
 
     @property
     def canvas(self) -> Canvas:
         """The template as a canvas whose slots are free."""
-        return _layout(self.plan.vocabulary, self.template)[0]
+        return _layout(self.plan.vocabulary, self.template, self.plan.canvas_head(self.thought))[0]
 
     @property
     def sets(self) -> tuple[Ids, ...]:
         """The label ids of all slots, cut into what one request may ask for."""
-        return _layout(self.plan.vocabulary, self.template)[1]
+        return _layout(self.plan.vocabulary, self.template, ())[1]
 
     @once
     def prompt(self) -> tuple[Ids, Ids]:
-        """The prompt's shared head and own tail."""
+        """The prompt's shared head and own tail; empty where there is a picture instead."""
+        if self.plan.decision.images:
+            return (), ()
         return self._joint_prompt() if self.chunk.joint else self._isolated_prompt()
+
+    @once
+    def picture(self) -> Picture | None:
+        """The prompt of a decision that shows images. The server makes it: nothing can follow its end, so
+        earlier answers are restated ahead of the questions.
+        """
+        decision = self.plan.decision
+        if not decision.images:
+            return None
+        text = self._joint_text if self.chunk.joint else f"{self.plan.isolated_text}{self._isolated_text}"
+        return picture_of(text, decision.images)
+
+    @property
+    def _isolated_text(self) -> str:
+        (question,) = self.chunk.questions
+        labels = labels_of(question, self.plan.vocabulary, ISOLATED)
+        return isolated_tail(question, labels, ISOLATED, self._told)
+
+    @property
+    def _joint_text(self) -> str:
+        format = format_of(self.plan, self.chunk)
+        listed = [
+            (question, labels_of(question, self.plan.vocabulary, format), format.head(index, question.id))
+            for index, question in enumerate(self.chunk.listed)
+        ]
+        decision = self.plan.decision
+        return restated(self._told) + joint_head(listed, decision.text, decision.options.instructions)
+
+    @property
+    def _told(self) -> list[tuple[Question, str]]:
+        return [(question, spoken_answer(question, answer)) for question, answer in self.earlier]
 
     def _isolated_prompt(self) -> tuple[Ids, Ids]:
         vocabulary = self.plan.vocabulary
-        (question,) = self.chunk.questions
-        earlier = [(told, spoken_answer(told, answer)) for told, answer in self.earlier]
-        text = isolated_tail(question, labels_of(question, vocabulary, ISOLATED), ISOLATED, earlier)
-        return self.plan.isolated_head, (*encode_recurring(vocabulary, text), *vocabulary.chat_close)
+        closing = self.plan.closing(self.thought)
+        return self.plan.isolated_head, (*encode_recurring(vocabulary, self._isolated_text), *closing)
 
     def _joint_prompt(self) -> tuple[Ids, Ids]:
         vocabulary, decision = self.plan.vocabulary, self.plan.decision
@@ -86,7 +120,8 @@ class Part:
         ]
         prefill = format.text(lines, vocabulary.family.label_gap) + format.separator if lines else ""
         encode = vocabulary.tokenizer.encode
-        return (*vocabulary.chat_open, *encode(text)), (*vocabulary.chat_close, *encode(prefill))
+        closing = self.plan.closing(self.thought)
+        return (*self.plan.opening, *encode(text)), (*closing, *encode(prefill))
 
     @property
     def ids_asked(self) -> tuple[str, ...]:
@@ -128,9 +163,8 @@ class Part:
         head, tail = self.prompt
         self.plan.vocabulary.check_length(len(head) + len(tail) + self.canvas.width)
         ids = self.sets[int(want.id.split("/")[2])]
-        return Read(
-            want.id, want.kind, head, tail, self.canvas, ids, want.seed, self.plan.decision.options.steps
-        )
+        steps = self.plan.decision.options.steps
+        return Read(want.id, want.kind, head, tail, self.canvas, ids, want.seed, steps, self.picture)
 
     def fold(self, results: Results) -> dict[str, Reading]:
         """The reading of each question, once all draws came back with rows."""
@@ -153,9 +187,10 @@ class Part:
 
 
 @lru_cache(maxsize=4096)
-def _layout(vocabulary: Vocabulary, template: Template) -> tuple[Canvas, tuple[Ids, ...]]:
-    """A template's canvas, and the id sets of its labels."""
-    canvas = make_canvas(vocabulary, template.ids, tuple(slot.position for slot in template.slots))
+def _layout(vocabulary: Vocabulary, template: Template, head: Ids) -> tuple[Canvas, tuple[Ids, ...]]:
+    """A template's canvas, with `head` ahead of it, and the id sets of its labels."""
+    places = tuple(len(head) + slot.position for slot in template.slots)
+    canvas = make_canvas(vocabulary, (*head, *template.ids), places)
     return canvas, id_sets([id for slot in template.slots for id in slot.label_ids])
 
 

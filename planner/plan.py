@@ -26,7 +26,7 @@ from planner.formats import (
 )
 from planner.once import once
 from planner.prompts import isolated_head
-from planner.reads import Ids
+from planner.reads import Ids, Thought
 from planner.spans.blanks import blank_of
 from planner.spans.windows import Window, make_windows
 from planner.stages import make_stages
@@ -49,8 +49,52 @@ class Plan:
     @once
     def isolated_head(self) -> Ids:
         """Prompt ids that every isolated read of this decision begins with."""
-        text = isolated_head(self.decision.text, self.decision.options.instructions)
-        return (*self.vocabulary.chat_open, *self.vocabulary.tokenizer.encode(text))
+        return (*self.opening, *self.vocabulary.tokenizer.encode(self.isolated_text))
+
+    @property
+    def isolated_text(self) -> str:
+        """The text that every isolated prompt of this decision begins with."""
+        return isolated_head(self.decision.text, self.decision.options.instructions)
+
+    @property
+    def opening(self) -> Ids:
+        """The markup ahead of a prompt's text."""
+        return self.vocabulary.think_open if self.decision.options.think else self.vocabulary.chat_open
+
+    def closing(self, thought: Thought | None) -> Ids:
+        """The markup after a prompt's text, with the thought that the answers go on from."""
+        vocabulary = self.vocabulary
+        return vocabulary.chat_close if thought is None else (*vocabulary.think_turn, *self._block(thought))
+
+    def canvas_head(self, thought: Thought | None) -> Ids:
+        """What stands in the canvas ahead of the answer.
+
+        That is the thought block where the engine's server makes the prompt, as it does with images.
+        """
+        if not self.decision.images:
+            return ()
+        return self.vocabulary.thought_empty if thought is None else self._block(thought)
+
+    def _block(self, thought: Thought) -> Ids:
+        vocabulary = self.vocabulary
+        text = vocabulary.tokenizer.encode(thought.text)
+        return (*vocabulary.thought_open, *text, *vocabulary.thought_close)
+
+    @once
+    def thought_tokens(self) -> int:
+        """The most tokens of the thought: half a canvas, where it has to stand in one."""
+        think = self.decision.options.think
+        return min(think, self.vocabulary.canvas // 2) if self.decision.images else think
+
+    @once
+    def room(self) -> int:
+        """The tokens of a canvas that a template, its turn close and a padding row may take."""
+        if not self.decision.images:
+            return self.vocabulary.canvas
+        vocabulary = self.vocabulary
+        markup = len(vocabulary.thought_open) + len(vocabulary.thought_close)
+        block = markup + self.thought_tokens if self.thought_tokens else len(vocabulary.thought_empty)
+        return vocabulary.canvas - block
 
     @once
     def windows(self) -> tuple[Window, ...]:
@@ -84,6 +128,7 @@ def make_plan(decision: Decision, vocabulary: Vocabulary) -> Plan:
         stages=tuple(labels for stage in asked if (labels := tuple(q for q in stage if not q.is_span))),
         spans=tuple(question for stage in asked for question in stage if question.is_span),
     )
+    _check_thought_and_images(plan)
     if plan.spans and not (decision.state and decision.source.strip()):
         raise Invalid(("state",), "span questions need a state with text in it", given=decision.state)
     for question in plan.spans:
@@ -98,6 +143,22 @@ def make_plan(decision: Decision, vocabulary: Vocabulary) -> Plan:
                 if not question.alone:
                     _pieces(plan, (question,))
     return plan
+
+
+def _check_thought_and_images(plan: Plan) -> None:
+    """Raise Invalid for a thought or images that this model, or this kind of question, cannot have."""
+    decision = plan.decision
+    if decision.options.think and plan.vocabulary.family.thinking is None:
+        family = plan.vocabulary.family.name
+        raise Invalid(
+            ("think",), f"models of the {family} family have no way to think ahead", kind="not_served"
+        )
+    if decision.images and plan.spans:
+        raise Invalid(
+            ("questions", plan.spans[0].id),
+            f"a {plan.spans[0].type} question finds text, and this state shows images",
+            kind="not_served",
+        )
 
 
 def steps_of(plan: Plan, asked: Sequence[Question]) -> list[list[Chunk]]:
@@ -140,8 +201,8 @@ def template_of(plan: Plan, chunk: Chunk, first_index: int) -> Template:
         for question in chunk.questions
     )
     template = make_template(plan.vocabulary, format, rows)
-    if width_for(len(template.ids)) > plan.vocabulary.canvas:
-        raise _does_not_fit(chunk.questions[0], len(template.ids), plan.vocabulary)
+    if width_for(len(template.ids)) > plan.room:
+        raise _does_not_fit(chunk.questions[0], len(template.ids), plan)
     return template
 
 
@@ -164,10 +225,10 @@ def _pieces(plan: Plan, questions: tuple[Question, ...]) -> list[tuple[Question,
         cuts = [place * size + min(place, longer) for place in range(count + 1)]
         pieces = [questions[start:end] for start, end in pairwise(cuts)]
         lengths = [_joint_length(plan, piece, len(questions)) for piece in pieces]
-        if all(width_for(length) <= plan.vocabulary.canvas for length in lengths):
+        if all(width_for(length) <= plan.room for length in lengths):
             return pieces
     worst = max(range(len(lengths)), key=lengths.__getitem__)
-    raise _does_not_fit(questions[worst], lengths[worst], plan.vocabulary)
+    raise _does_not_fit(questions[worst], lengths[worst], plan)
 
 
 def _joint_length(plan: Plan, piece: tuple[Question, ...], total: int) -> int:
@@ -178,10 +239,10 @@ def _joint_length(plan: Plan, piece: tuple[Question, ...], total: int) -> int:
     return len(plan.vocabulary.tokenizer.encode(format.text(rows, plan.vocabulary.family.label_gap)))
 
 
-def _does_not_fit(question: Question, length: int, vocabulary: Vocabulary) -> Invalid:
+def _does_not_fit(question: Question, length: int, plan: Plan) -> Invalid:
     return Invalid(
         ("questions", question.id),
-        f"the answer takes {length} tokens with its id; the canvas of {vocabulary.canvas} holds "
-        f"{vocabulary.canvas - AROUND}: shorten the id or ask it isolated",
+        f"the answer takes {length} tokens with its id; the canvas of {plan.vocabulary.canvas} holds "
+        f"{plan.room - AROUND}: shorten the id or ask it isolated",
         given=question.id,
     )

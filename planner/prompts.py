@@ -9,10 +9,14 @@ the token.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from planner.decision import Question
+from planner.decision import IMAGE_MARK, Question
 from planner.formats import ISOLATED, Format
+from planner.reads import Picture
+
+_MARK = re.compile(f"{IMAGE_MARK}([0-9]+){IMAGE_MARK}")
 
 JOINT_OPENING = "Read the text below and answer every question about it with one label, as listed."
 
@@ -27,7 +31,7 @@ def isolated_tail(
 ) -> str:
     """The question with its options, after the answers it depends on, told by their instructions."""
     block = question_block(question, labels, format.head(0, ""))
-    return f"{_restated(earlier)}{block}\nAnswer with one label: {_label_list(labels)}"
+    return f"{restated(earlier)}{block}\nAnswer with one label: {_label_list(labels)}"
 
 
 def span_tail(question: Question) -> str:
@@ -37,6 +41,28 @@ def span_tail(question: Question) -> str:
     else:
         told = "Answer with the exact words from the text, one answer per line, or none."
     return f"{ISOLATED.head(0, '')}{question.instructions or ''}\n{told}"
+
+
+def thought_tail(questions: Sequence[tuple[Question, Sequence[str]]], ask: str) -> str:
+    """Every question that is going to be asked, and what a thought is to be about."""
+    blocks = [
+        f"{ISOLATED.head(0, '')}{question.instructions or ''}"
+        if question.is_span
+        else question_block(question, labels, ISOLATED.head(0, ""))
+        for question, labels in questions
+    ]
+    return "\n\n".join([*blocks, ask] if ask else blocks)
+
+
+def picture_of(text: str, images: Sequence[str]) -> Picture:
+    """A prompt's text in parts: what stands between its image marks, and the images' numbers."""
+    parts: list[str | int] = []
+    for place, piece in enumerate(_MARK.split(text)):
+        if place % 2:
+            parts.append(int(piece))
+        elif piece:
+            parts.append(piece)
+    return Picture(tuple(parts), tuple(images))
 
 
 def joint_head(listed: Sequence[tuple[Question, Sequence[str], str]], state: str, context: str | None) -> str:
@@ -60,7 +86,7 @@ def question_block(question: Question, labels: Sequence[str], heading: str) -> s
     return "\n".join(lines)
 
 
-def _restated(earlier: Sequence[tuple[Question, str]]) -> str:
+def restated(earlier: Sequence[tuple[Question, str]]) -> str:
     """Earlier answers under their questions' instructions; ids never reach an isolated prompt."""
     if not earlier:
         return ""

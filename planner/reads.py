@@ -18,17 +18,29 @@ from planner.canvas import Canvas
 MAX_IDS = 128
 """Most label ids one request may ask for (vLLM's limit on `logprob_token_ids`)."""
 
-ReadKind = Literal["label", "span", "list", "choose"]
-"""What a read is for: labels, one span, a list of spans, or a choice between windows that disagree."""
+ReadKind = Literal["label", "span", "list", "choose", "thought"]
+"""What a read is for: labels, one span, a list of spans, a choice between windows that disagree, or a
+thought ahead of all others."""
 Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """One request to an engine, whole.
+class Picture:
+    """A prompt with images in it, which the engine's server makes: the user's message in parts.
 
-    `head` and `tail` are the prompt's token ids, `ids` the token ids whose logprobs are asked,
-    `seed` makes the canvas's noise, `steps` counts denoise steps.
+    A part is a text, or the number of an image; `images` are their SHA-256 (hex).
+    """
+
+    parts: tuple[str | int, ...]
+    images: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One canvas read, whole.
+
+    `head` and `tail` are the prompt's token ids (empty where there is a `picture` instead), `ids` the token
+    ids whose logprobs are asked, `seed` makes the canvas's noise, `steps` counts denoise steps.
     """
 
     id: str
@@ -39,6 +51,27 @@ class Read:
     ids: Ids
     seed: int
     steps: int
+    picture: Picture | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A text that the model is to write, up to `most_tokens` tokens, ended by `stop`.
+
+    The prompt is as in `Read`.
+    """
+
+    id: str
+    kind: ReadKind
+    head: Ids
+    tail: Ids
+    most_tokens: int
+    stop: str
+    picture: Picture | None = None
+
+
+AnyRead = Read | Generation
+"""One request to an engine, whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +157,19 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Thought:
+    """What the model wrote ahead of its answers: its text, of so many tokens.
+
+    `closed`: it ended by itself, and was not cut at the most tokens it may have.
+    """
+
+    text: str
+    tokens: int
+    closed: bool
+    served: Served = Served()
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A read, or a decision, that could not be answered: a stable code and one sentence."""
 
@@ -131,7 +177,7 @@ class Failure:
     message: str
 
 
-Result = Rows | Found | Failure
+Result = Rows | Found | Thought | Failure
 
 Results = Mapping[str, Result]
 """What came back so far, by read id."""
@@ -139,20 +185,30 @@ Results = Mapping[str, Result]
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """The reads that can run now, of one stage."""
+    """The canvas reads and the generations that can run now, of one stage."""
 
     stage: int
     reads: tuple[Read, ...]
+    generations: tuple[Generation, ...] = ()
+
+    @property
+    def all(self) -> tuple[AnyRead, ...]:
+        """Every request of the wave."""
+        return (*self.generations, *self.reads)
 
     def to_bytes(self) -> bytes:
         """The wave for the store, shared parts once."""
         heads, tails, canvases, sets = _Table[Ids](), _Table[Ids](), _Table[Canvas](), _Table[Ids]()
+        pictures = _Table[Picture | None]()
+
+        def prompt_of(read: AnyRead) -> tuple[int, int, int]:
+            return heads.index(read.head), tails.index(read.tail), pictures.index(read.picture)
+
         rows = [
             (
                 read.id,
                 read.kind,
-                heads.index(read.head),
-                tails.index(read.tail),
+                *prompt_of(read),
                 canvases.index(read.canvas),
                 sets.index(read.ids),
                 read.seed,
@@ -160,21 +216,38 @@ class Wave:
             )
             for read in self.reads
         ]
+        texts = [(one.id, one.kind, *prompt_of(one), one.most_tokens, one.stop) for one in self.generations]
         shapes = [(canvas.ids, canvas.free, canvas.size) for canvas in canvases.rows]
-        return orjson.dumps((self.stage, heads.rows, tails.rows, shapes, sets.rows, rows))
+        shown = [picture and (picture.parts, picture.images) for picture in pictures.rows]
+        return orjson.dumps((self.stage, heads.rows, tails.rows, shown, shapes, sets.rows, rows, texts))
 
     @staticmethod
     def from_bytes(data: bytes) -> Wave:
         """The wave that `to_bytes` wrote; reads of one head share one tuple."""
-        stage, *tables, rows = orjson.loads(data)
-        heads, tails, shapes, sets = tables
+        stage, *tables, rows, texts = orjson.loads(data)
+        heads, tails, shown, shapes, sets = tables
         head_ids, tail_ids, set_ids = ([tuple(row) for row in table] for table in (heads, tails, sets))
+        pictures = [one and Picture(tuple(one[0]), tuple(one[1])) for one in shown]
         canvases = [Canvas(tuple(ids), tuple(free), size) for ids, free, size in shapes]
         return Wave(
             stage,
             tuple(
-                Read(id, kind, head_ids[head], tail_ids[tail], canvases[canvas], set_ids[ids], seed, steps)
-                for id, kind, head, tail, canvas, ids, seed, steps in rows
+                Read(
+                    id,
+                    kind,
+                    head_ids[head],
+                    tail_ids[tail],
+                    canvases[canvas],
+                    set_ids[ids],
+                    seed,
+                    steps,
+                    pictures[picture],
+                )
+                for id, kind, head, tail, picture, canvas, ids, seed, steps in rows
+            ),
+            tuple(
+                Generation(id, kind, head_ids[head], tail_ids[tail], most, stop, pictures[picture])
+                for id, kind, head, tail, picture, most, stop in texts
             ),
         )
 
@@ -201,9 +274,10 @@ class _Table(Generic[RowT]):
 _RESULTS: dict[str, TypeAdapter[Any]] = {
     "rows": TypeAdapter(Rows),
     "found": TypeAdapter(Found),
+    "thought": TypeAdapter(Thought),
     "failure": TypeAdapter(Failure),
 }
-_NAMES: dict[type, str] = {Rows: "rows", Found: "found", Failure: "failure"}
+_NAMES: dict[type, str] = {Rows: "rows", Found: "found", Thought: "thought", Failure: "failure"}
 
 
 def result_to_bytes(result: Result) -> bytes:

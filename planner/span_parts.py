@@ -18,7 +18,7 @@ from planner.formats import ISOLATED, distribution, isolated_template, labels_of
 from planner.once import once
 from planner.plan import Plan
 from planner.prompts import isolated_tail, span_tail
-from planner.reads import Found, Ids, Item, Read, ReadKind, Results, Rows, Wanted
+from planner.reads import Found, Ids, Item, Read, ReadKind, Results, Rows, Thought, Wanted
 from planner.spans.blanks import LEAST_STEPS, blank_of
 from planner.spans.decoder import Blank, Lexicon, Walker
 from planner.spans.items import decode_list, decode_span
@@ -99,11 +99,14 @@ def merged(items: Sequence[Item]) -> list[Item]:
 
 @dataclass(frozen=True, eq=False)
 class SpanPart:
-    """The reads of one span question. `number` counts the plan's span questions."""
+    """The reads of one span question. `number` counts the plan's span questions; `thought` is what the
+    model wrote ahead of all answers.
+    """
 
     plan: Plan
     question: Question
     number: int
+    thought: Thought | None = None
 
     stage = 0
 
@@ -114,7 +117,7 @@ class SpanPart:
     @once
     def _tail(self) -> Ids:
         text = span_tail(self.question)
-        return (*encode_recurring(self.plan.vocabulary, text), *self.plan.vocabulary.chat_close)
+        return (*encode_recurring(self.plan.vocabulary, text), *self.plan.closing(self.thought))
 
     @once
     def _canvas(self) -> Canvas:
@@ -155,7 +158,7 @@ class SpanPart:
         template = isolated_template(question, vocabulary)
         (slot,) = template.slots
         canvas = make_canvas(vocabulary, template.ids, (slot.position,))
-        tail = (*vocabulary.tokenizer.encode(text), *vocabulary.chat_close)
+        tail = (*vocabulary.tokenizer.encode(text), *self.plan.closing(self.thought))
         return self._read(want, tail, canvas, slot.label_ids, options.steps)
 
     def _choice(self, candidates: Sequence[Item]) -> Question:

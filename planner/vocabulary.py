@@ -38,11 +38,28 @@ class Tokenizer(Protocol):
     def token_id(self, token: str) -> int | None:
         """The id of one token by its spelling, or None when the vocabulary has no such token."""
 
-    def chat(self) -> tuple[str, str]:
-        """The chat template's markup before and after the text of one user message."""
+    def chat(self, *, thinking: bool = False) -> tuple[str, str]:
+        """The chat template's markup before and after the text of one user message.
+
+        `thinking` sets the template's thinking marker, where it knows one.
+        """
 
     def size(self) -> int:
         """The number of ids in the vocabulary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """How a model of a family thinks ahead of its answer.
+
+    A thought stands between `open` and `close`; the model ends it by writing `stop`. `ask` is what a
+    family without a channel for thoughts is asked to do at the end of the prompt.
+    """
+
+    open: str
+    close: str
+    stop: str
+    ask: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +76,29 @@ class Family:
     pad: str
     thought: str = ""
     label_gap: str = " "
+    thinking: Thinking | None = None
 
 
 FAMILIES: tuple[Family, ...] = (
-    Family(name="gemma", turn_close="<turn|>", pad="<pad>", thought="<|channel>thought\n<channel|>"),
-    Family(name="chatml", turn_close="<|im_end|>", pad="<|endoftext|>"),
+    Family(
+        name="gemma",
+        turn_close="<turn|>",
+        pad="<pad>",
+        thought="<|channel>thought\n<channel|>",
+        thinking=Thinking(open="<|channel>thought\n", close="<channel|>", stop="<channel|>"),
+    ),
+    # No channel for thoughts: a plain reasoning turn, which the answer goes on from.
+    Family(
+        name="chatml",
+        turn_close="<|im_end|>",
+        pad="<|endoftext|>",
+        thinking=Thinking(
+            open="",
+            close="\n\n",
+            stop="<|im_end|>",
+            ask="First reason about the questions in a few sentences.",
+        ),
+    ),
 )
 
 
@@ -75,8 +110,11 @@ class UnknownFamily(PlannerError):
 class Vocabulary:
     """A tokenizer with its family and the sizes of the model that serves it.
 
-    `canvas` is the served canvas in tokens, `context` the model's context in tokens (None: left to
-    the engine to check). Compared by identity: one is built per process and passed on.
+    `chat_open` and `chat_close` stand around a prompt's text, the empty thought block in the latter;
+    `think_open` and `think_turn` around that of a model that thinks, which a thought between `thought_open`
+    and `thought_close` follows; `thought_empty` is the empty block by itself. `canvas` is the served canvas
+    in tokens, `context` the model's context in tokens (None: left to the engine to check). Compared by
+    identity: one is built per process and passed on.
     """
 
     tokenizer: Tokenizer
@@ -86,6 +124,11 @@ class Vocabulary:
     size: int
     chat_open: tuple[int, ...]
     chat_close: tuple[int, ...]
+    think_open: tuple[int, ...] = ()
+    think_turn: tuple[int, ...] = ()
+    thought_open: tuple[int, ...] = ()
+    thought_close: tuple[int, ...] = ()
+    thought_empty: tuple[int, ...] = ()
     canvas: int = 64
     context: int | None = None
 
@@ -121,6 +164,8 @@ def make_vocabulary(tokenizer: Tokenizer, *, canvas: int = 64, context: int | No
         if turn_close is None or pad is None:
             continue
         before, after = tokenizer.chat()
+        think_before, think_after = tokenizer.chat(thinking=True)
+        thinking = family.thinking or Thinking("", "", "")
         return Vocabulary(
             tokenizer=tokenizer,
             family=family,
@@ -129,6 +174,11 @@ def make_vocabulary(tokenizer: Tokenizer, *, canvas: int = 64, context: int | No
             size=tokenizer.size(),
             chat_open=tuple(tokenizer.encode_markup(before)),
             chat_close=tuple(tokenizer.encode_markup(after + family.thought)),
+            think_open=tuple(tokenizer.encode_markup(think_before)),
+            think_turn=tuple(tokenizer.encode_markup(think_after)),
+            thought_open=tuple(tokenizer.encode_markup(thinking.open)),
+            thought_close=tuple(tokenizer.encode_markup(thinking.close)),
+            thought_empty=tuple(tokenizer.encode_markup(family.thought)),
             canvas=canvas,
             context=context,
         )

@@ -17,9 +17,10 @@ from planner.answers import Answers, Reading, ReadTrace, SpanReading
 from planner.decision import Question
 from planner.parts import Part
 from planner.plan import Chunk, Plan, steps_of
-from planner.reads import Failure, Read, Results, Wanted, Wave
+from planner.reads import AnyRead, Failure, Generation, Read, Results, Thought, Wanted, Wave
 from planner.span_parts import SpanPart
 from planner.stages import skip_reason
+from planner.thoughts import ThoughtPart
 
 
 def first_wave(plan: Plan) -> Wave:
@@ -36,16 +37,30 @@ def next_wave(plan: Plan, results: Results) -> Wave | Answers | Failure:
     first in the plan is told, whatever order they came in.
     """
     story = _Story(plan, results)
-    story.follow_labels()
-    story.follow_spans()
+    if story.follow_thought():
+        story.follow_labels()
+        story.follow_spans()
     if story.missing:
-        return Wave(max(0, len(story.stages) - 1), tuple(story.missing))
+        return Wave(
+            max(0, len(story.stages) - 1),
+            tuple(read for read in story.missing if isinstance(read, Read)),
+            tuple(read for read in story.missing if isinstance(read, Generation)),
+        )
     if story.failures:
         return story.failures[0]
-    return Answers(story.readings, story.spans, story.skipped, tuple(story.stages), tuple(story.traces))
+    return Answers(
+        story.readings,
+        story.spans,
+        story.skipped,
+        tuple(story.stages),
+        tuple(story.traces),
+        story.thought,
+    )
 
 
-_Asked = tuple[Part | SpanPart, Wanted]
+AnyPart = Part | SpanPart | ThoughtPart
+
+_Asked = tuple[AnyPart, Wanted]
 
 
 @dataclass(slots=True)
@@ -61,17 +76,34 @@ class _Story:
     skipped: dict[str, str] = field(default_factory=dict)
     stages: list[tuple[str, ...]] = field(default_factory=list)
     traces: list[ReadTrace] = field(default_factory=list)
-    missing: list[Read] = field(default_factory=list)
+    missing: list[AnyRead] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    thought: Thought | None = None
+
+    def follow_thought(self) -> bool:
+        """Whether the answers can be read: there is no thought to go first, or it is there."""
+        if not self.plan.decision.options.think:
+            return True
+        part = ThoughtPart(self.plan)
+        if self._settled([part]) is None:
+            return False
+        self.thought = part.fold(self.results)
+        self._trace([(part, want) for want in part.wanted(self.results)], 0)
+        return True
+
+    @property
+    def _first(self) -> int:
+        """The wave in which the first answers are read."""
+        return 0 if self.thought is None else 1
 
     def follow_labels(self) -> None:
         """Settle the label questions, step by step, up to the first step that is not all there."""
-        wave = 0
+        wave = self._first
         for number, stage in enumerate(self.plan.stages):
             group = 0
             for step in steps_of(self.plan, self._open(stage)):
                 parts = [
-                    Part(self.plan, chunk, number, group + place, self._known_to(chunk))
+                    Part(self.plan, chunk, number, group + place, self._known_to(chunk), self.thought)
                     for place, chunk in enumerate(step)
                 ]
                 group += len(step)
@@ -84,11 +116,14 @@ class _Story:
 
     def follow_spans(self) -> None:
         """Settle the span questions, which all run from the first wave on."""
-        parts = [SpanPart(self.plan, question, number) for number, question in enumerate(self.plan.spans)]
+        parts = [
+            SpanPart(self.plan, question, number, self.thought)
+            for number, question in enumerate(self.plan.spans)
+        ]
         wanted = self._settled(parts)
         if wanted is not None:
             self.spans |= {part.question.id: part.fold(self.results) for part in parts}
-            self._trace(wanted, 0)
+            self._trace(wanted, self._first)
 
     def _open(self, stage: Sequence[Question]) -> list[Question]:
         """The questions of a stage that are asked after all; the others are skipped, with a reason."""
@@ -111,7 +146,7 @@ class _Story:
             self.settled[id] = reading.best
             self.answers[id] = self.plan.decision.by_id[id].alternatives[reading.best].name
 
-    def _settled(self, parts: Sequence[Part | SpanPart]) -> list[_Asked] | None:
+    def _settled(self, parts: Sequence[AnyPart]) -> list[_Asked] | None:
         """The reads of some parts when all came back well, else None; what is lacking is noted."""
         asked = [(part, want) for part in parts for want in part.wanted(self.results)]
         missing = [(part, want) for part, want in asked if want.id not in self.results]

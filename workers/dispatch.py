@@ -15,7 +15,7 @@ from celery import Celery, chord
 from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
-from planner.reads import Read, Wave
+from planner.reads import AnyRead, Wave
 from workers.celery_app import ADVANCE, DELIVER, INTERACTIVE, LANES, RUN, SHARD
 from workers.group_commit import GroupCommit
 from workers.settings import Settings
@@ -48,7 +48,7 @@ class Dispatcher:
 
     async def publish(self, id: str, number: int, wave: Wave, lane: str) -> None:
         """Publish wave `number` of a decision. Raises PublishError when the queue cannot be reached."""
-        shards = shard_count(len(wave.reads), self._settings)
+        shards = shard_count(len(wave.all), self._settings)
         if shards == 1:
             await self._ready[lane].submit((id, number))
         else:
@@ -96,6 +96,6 @@ def shard_count(reads: int, settings: Settings) -> int:
     return min(settings.max_shards, max(1, -(-reads // settings.shard_reads)))
 
 
-def shard_of(reads: Sequence[Read], shard: int, shards: int) -> Sequence[Read]:
+def shard_of(reads: Sequence[AnyRead], shard: int, shards: int) -> Sequence[AnyRead]:
     """The reads of one shard: every `shards`-th, so that each has its part of every group."""
     return reads[shard::shards]

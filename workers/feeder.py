@@ -149,7 +149,7 @@ class Feeder:
         states = [await self._prepared(held, *place) for place in await self._next(id, held, batch, group)]
         taken = await self._batches.feed(id, batch, held.shared.terms, states)
         ready = [state for state, fed in zip(states, taken, strict=True) if fed and state.asked]
-        reads = sum(len(state.asked[1].reads) for state in ready if state.asked)
+        reads = sum(len(state.asked[1].all) for state in ready if state.asked)
         self._feed_at = monotonic() + reads / self._settings.batch_reads_beside
         self._held[id] = self._held.pop(id)  # the others come first next time
         await asyncio.gather(*(self._publish(id, state) for state in ready))

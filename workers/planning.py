@@ -48,10 +48,10 @@ def planned(decision: Decision, vocabulary: Vocabulary, most_reads: int) -> tupl
     """
     plan = make_plan(decision, vocabulary)
     wave = first_wave(plan)
-    if len(wave.reads) > most_reads:
+    if len(wave.all) > most_reads:
         raise Invalid(
             ("questions",),
-            f"the decision takes {len(wave.reads)} reads at once; the server takes {most_reads} "
+            f"the decision takes {len(wave.all)} reads at once; the server takes {most_reads} "
             "(CANVASS_MOST_READS): ask fewer questions, or about a shorter text",
             kind="too_many_reads",
         )

@@ -16,7 +16,7 @@ from planner.answers import Answers
 from planner.dialects import DIALECTS
 from planner.dialects.dialect import Timing
 from planner.errors import Invalid
-from planner.reads import Failure, Read, Result, Rows, Wave
+from planner.reads import AnyRead, Failure, Read, Result, Rows, Wave
 from planner.span_parts import decoded
 from planner.vocabulary import Vocabulary
 from planner.waves import next_wave
@@ -91,14 +91,14 @@ class Runner:
         return await asyncio.shield(self._shards[key])
 
     async def _run_shard(self, id: str, number: int, shard: int, shards: int) -> int:
-        reads: list[Read] = []
+        reads: list[AnyRead] = []
         async with self._answerable(id, alone=False):
             snapshot = await self._decisions.load(id)
             if snapshot is not None and snapshot.number == number:
                 _require_wanted(snapshot)
                 if snapshot.started is None:
                     await self._decisions.start(id)
-                mine = shard_of(snapshot.wave.reads, shard, shards)
+                mine = shard_of(snapshot.wave.all, shard, shards)
                 reads = [read for read in mine if read.id not in snapshot.results]
                 for start in range(0, len(reads), PIECE):
                     piece = reads[start : start + PIECE]
@@ -142,7 +142,7 @@ class Runner:
             if snapshot is None:
                 return
             _require_wanted(snapshot)
-            reads = [read for read in snapshot.wave.reads if read.id not in snapshot.results]
+            reads = [read for read in snapshot.wave.all if read.id not in snapshot.results]
             results = await self._read_all(snapshot, reads)
             await self._advance(snapshot, results)
 
@@ -175,7 +175,7 @@ class Runner:
                 del self._running[id]
                 self._unwanted.discard(id)
 
-    async def _read_all(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
+    async def _read_all(self, snapshot: Snapshot, reads: Sequence[AnyRead]) -> dict[str, Result]:
         """The results of some reads. Raises Stopped once they have stopped, when they had to."""
         if snapshot.id in self._unwanted or self._leaving:
             raise self._stopped(snapshot)
@@ -204,7 +204,7 @@ class Runner:
         await self._leases.release(snapshot.id)
         await self._dispatcher.publish_again(snapshot.id, snapshot.number, snapshot.lane)
 
-    async def _gather(self, snapshot: Snapshot, reads: Sequence[Read]) -> dict[str, Result]:
+    async def _gather(self, snapshot: Snapshot, reads: Sequence[AnyRead]) -> dict[str, Result]:
         """The results of some reads, as many at a time as one decision may have under way here."""
         most = self._settings.decision_reads_in_flight
         decision = snapshot.decision
@@ -229,15 +229,16 @@ class Runner:
         return _by_read(zip(groups, found, strict=True))
 
     async def _read(
-        self, snapshot: Snapshot, reads: Sequence[Read], demand: Demand, share: asyncio.Semaphore
+        self, snapshot: Snapshot, reads: Sequence[AnyRead], demand: Demand, share: asyncio.Semaphore
     ) -> Sequence[Result]:
         """The results of a read, or of draws of one that may go as one request."""
         async with share, self._room:
             if len(reads) > 1:
                 return await self._reader.draws(reads, demand)
             result = await self._reader.read(reads[0], demand)
-        if isinstance(result, Rows) and reads[0].kind in ("span", "list"):
-            return [await asyncio.to_thread(self._decoded, snapshot, reads[0], result)]
+        read = reads[0]
+        if isinstance(result, Rows) and isinstance(read, Read) and read.kind in ("span", "list"):
+            return [await asyncio.to_thread(self._decoded, snapshot, read, result)]
         return [result]
 
     def _decoded(self, snapshot: Snapshot, read: Read, rows: Rows) -> Result:
@@ -279,5 +280,5 @@ def _came(task: asyncio.Future[Sequence[Result]]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 
-def _by_read(found: Iterable[tuple[Sequence[Read], Sequence[Result]]]) -> dict[str, Result]:
+def _by_read(found: Iterable[tuple[Sequence[AnyRead], Sequence[Result]]]) -> dict[str, Result]:
     return {read.id: result for reads, results in found for read, result in zip(reads, results, strict=True)}

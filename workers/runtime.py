@@ -33,6 +33,7 @@ from workers.store.batches import Batches
 from workers.store.decisions import Decisions
 from workers.store.deliveries import Deliveries
 from workers.store.engines import Engines
+from workers.store.images import Images
 from workers.store.keys import Keys
 from workers.store.leases import Leases
 from workers.store.listening import RECONNECT_PAUSE_S, listen
@@ -123,6 +124,7 @@ class Runtime:
                 read_timeout_s=settings.read_timeout_s,
                 patience_s=settings.pool_patience_s,
                 constrained=settings.constrained,
+                images=Images(store, settings),
             )
             dispatcher = Dispatcher(app, settings)
             decisions, leases = Decisions(store, settings), Leases(store, settings)

@@ -6,7 +6,6 @@ import copy
 import gc
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 from planner.vocabulary import Vocabulary, make_vocabulary
@@ -63,21 +62,22 @@ class HubTokenizer:
         found: int | None = self._markup.token_to_id(token)
         return found
 
-    def chat(self) -> tuple[str, str]:
+    def chat(self, *, thinking: bool = False) -> tuple[str, str]:
         """See planner.vocabulary.Tokenizer."""
-        return self._chat
+        # Templates ignore variables that they do not know; some do more than nothing for a false one.
+        variables = {"enable_thinking": True} if thinking else {}
+        text = self._loaded.apply_chat_template(
+            [{"role": "user", "content": _SENTINEL}],
+            tokenize=False,
+            add_generation_prompt=True,
+            **variables,
+        )
+        before, _, after = str(text).partition(_SENTINEL)
+        return before, after
 
     def size(self) -> int:
         """See planner.vocabulary.Tokenizer."""
         return int(self._markup.get_vocab_size(with_added_tokens=True))
-
-    @cached_property
-    def _chat(self) -> tuple[str, str]:
-        text = self._loaded.apply_chat_template(
-            [{"role": "user", "content": _SENTINEL}], tokenize=False, add_generation_prompt=True
-        )
-        before, _, after = str(text).partition(_SENTINEL)
-        return before, after
 
 
 def _byte_alphabet() -> dict[str, int]:

@@ -14,8 +14,9 @@ from time import time
 import orjson
 from fastapi import Request, Response
 
-from api.body import Body, read_json
+from api.body import Body, read_body
 from api.callers import ANYONE, Caller
+from api.images import images_of
 from api.preferences import Preference, read_preference
 from api.refusals import REFUSED, Refusal, Unsettled, refusal_of, refusal_of_failure
 from api.repeats import MOST_KEY, decision_of_key, decision_of_twin, told
@@ -52,7 +53,7 @@ class Door:
         try:
             caller = await service.keyring.admit(request)
             service.require_room()
-            body = await read_json(request, service.settings.max_body_bytes)
+            body = await read_body(request, service.settings.max_body_bytes)
         except REFUSED as error:
             response = self.refuse(refusal_of(error))
             response.headers.update({**VARY, **caller.headers})
@@ -81,11 +82,12 @@ class Door:
     ) -> tuple[Accepted, bool]:
         """The decision asked for, and whether it is one that was asked for before."""
         dialect = DIALECTS[self.dialect]
-        decision = dialect.parse(body.value)
+        shown = await images_of(dialect.images(body.value), body.parts, service.settings, service.images)
+        decision = dialect.parse(body.value, shown)
         # What a client asks to be kept apart is kept apart within what is the caller's own.
         salt = ":".join(part for part in (caller.salt, decision.salt) if part)
         decision = replace(decision, salt=salt)
-        twin = name_of("twin", caller.id, self.dialect, body.content)
+        twin = name_of("twin", caller.id, self.dialect, body.content, *shown.images)
         patient = preference.wait_s is not None
         terms = terms_of(dialect.fields(body.value), caller, service.settings, twin=twin, patient=patient)
         wait_s = service.settings.sync_limit_s if preference.wait_s is None else preference.wait_s
@@ -95,17 +97,19 @@ class Door:
             earlier = await decision_of_twin(service.names, service.decisions, twin) if retried else None
             if earlier is not None:
                 return await service.join(earlier, wait_s), True
-            return await service.decide(id, decision, len(body.content), terms, wait_s), False
+            return await service.decide(id, decision, body.size, terms, wait_s), False
         if not 0 < len(key) <= MOST_KEY:
             raise Refusal(400, "bad_idempotency_key", f"an Idempotency-Key has 1 to {MOST_KEY} characters")
         name = name_of("key", caller.id, self.dialect, key)
-        named = Named(id, name_of(body.content), time() + service.settings.sync_limit_s + wait_s)
+        named = Named(
+            id, name_of(body.content, *shown.images), time() + service.settings.sync_limit_s + wait_s
+        )
         keep_s = service.settings.deadline_s + service.settings.retention_s
         earlier = await decision_of_key(service.names, service.decisions, name, named, keep_s)
         if earlier is not None:
             return await service.join(earlier, wait_s), True
         try:
-            accepted = await service.decide(id, decision, len(body.content), terms, wait_s)
+            accepted = await service.decide(id, decision, body.size, terms, wait_s)
         except (Unsettled, StoreError):
             # It may have been accepted all the same: who comes again with the key finds out.
             raise

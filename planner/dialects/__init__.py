@@ -11,7 +11,7 @@ from planner.dialects.dialect import Dialect
 
 DIALECTS: dict[str, Dialect] = {
     "systemone": Dialect(systemone.parse, systemone.render),
-    "decisions": Dialect(decisions.parse, decisions.render),
-    "chat": Dialect(chat.parse, chat.render, decision_fields),
+    "decisions": Dialect(decisions.parse, decisions.render, images=decisions.images_in),
+    "chat": Dialect(chat.parse, chat.render, decision_fields, chat.images_in),
 }
 """Every dialect under the name that `Decision.door` carries."""

@@ -13,34 +13,44 @@ from planner.dialects.chat_request import (
     ChatSpan,
     ChatSpans,
     decision_fields,
+    image_urls,
     level_words,
     state_of,
 )
 from planner.dialects.decisions import salt_of
 from planner.dialects.diagnostics import diagnostics
 from planner.dialects.dialect import Timing
+from planner.dialects.image_fields import NOTHING, Marks, Shown, require_no_mark
 from planner.dialects.span_answers import span_answer
 from planner.dialects.systemone import DECIMALS, answer_words, options_of
 from planner.dialects.systemone_request import text_of
 from planner.errors import Invalid
 
 
-def parse(body: Any) -> Decision:
-    """The decision of a decoded body. Raises pydantic's ValidationError, or Invalid."""
+def images_in(body: Any) -> dict[str, list[str]]:
+    """The URLs of the images in the state's parts, in their order."""
+    return {"images": image_urls(body)}
+
+
+def parse(body: Any, shown: Shown = NOTHING) -> Decision:
+    """The decision of a decoded body and its images. Raises pydantic's ValidationError, or Invalid."""
     fields = decision_fields(body)
     model, key = body.get("model"), body.get("prompt_cache_key")
     if not isinstance(model, str):
         raise Invalid(("model",), "a decision names its model", kind="missing", given=model)
     schema = ChatSchema.model_validate(fields)
     known = {question.id: question for question in schema.questions}
+    if shown.images:
+        require_no_mark(body)
     return Decision(
         model=model,
-        state=state_of(body),
+        state=state_of(body, Marks(shown)),
         questions=tuple(_question(question, known) for question in schema.questions),
         options=options_of(schema),
         door="chat",
         extended=True,
         salt=salt_of(key if isinstance(key, str) else None),
+        images=shown.images,
     )
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, Tag, model_va
 from pydantic_core import PydanticCustomError
 
 from planner.decision import NO, YES, Alternative, as_text
+from planner.dialects.image_fields import Marks
 from planner.dialects.systemone_request import (
     MAX_ITEMS,
     MAX_QUESTIONS,
@@ -63,7 +64,7 @@ def decision_fields(body: Any) -> dict[str, Any]:
     return {**beside, **schema}
 
 
-def state_of(body: Any) -> Any:
+def state_of(body: Any, marks: Marks) -> Any:
     """The state of a decision: the JSON object or array that the second message spells, else its text.
 
     Raises Invalid.
@@ -78,7 +79,7 @@ def state_of(body: Any) -> Any:
         )
     content = messages[1].get("content") if isinstance(messages[1], dict) else None
     loc = ("messages", 1, "content")
-    text = content if isinstance(content, str) else _joined(content, loc)
+    text = content if isinstance(content, str) else _joined(content, loc, marks)
     value = _value(text, loc) if text.lstrip()[:1] in ("{", "[") else None
     return value if isinstance(value, dict | list) else text
 
@@ -104,16 +105,33 @@ def _is_text(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
 
 
-def _joined(content: Any, loc: Location) -> str:
-    """The text parts of a state, a line each."""
+def _joined(content: Any, loc: Location, marks: Marks) -> str:
+    """The parts of a state, a line each; images as their marks."""
     if not isinstance(content, list) or not content:
         raise Invalid(loc, "a state is a string, or a list of parts", kind="string_type", given=content)
+    lines: list[str] = []
     for place, part in enumerate(content):
         if isinstance(part, dict) and part.get("type") == "image_url":
-            raise Invalid((*loc, place), "image parts are not served by this version", kind="not_served")
-        if not _is_text(part):
-            raise Invalid((*loc, place), "a part is {type: text, text}", kind="part_type", given=part)
-    return "\n".join(part["text"] for part in content)
+            lines.append(marks.next((*loc, place)))
+        elif _is_text(part):
+            lines.append(part["text"])
+        else:
+            message = "a part is {type: text, text} or {type: image_url, image_url: {url}}"
+            raise Invalid((*loc, place), message, kind="part_type", given=part)
+    return "\n".join(lines)
+
+
+def image_urls(body: Any) -> list[str]:
+    """The URLs of the images in the state's parts, in their order; empty ones for those that are none."""
+    messages = body.get("messages") if isinstance(body, dict) else None
+    state = messages[1] if isinstance(messages, list) and len(messages) > 1 else None
+    content = state.get("content") if isinstance(state, dict) else None
+    urls = [
+        part.get("image_url")
+        for part in (content if isinstance(content, list) else ())
+        if isinstance(part, dict) and part.get("type") == "image_url"
+    ]
+    return [str(url.get("url") or "") if isinstance(url, dict) else "" for url in urls]
 
 
 class _Model(BaseModel):
@@ -234,7 +252,7 @@ class ChatSchema(Extensions):
     @model_validator(mode="before")
     @classmethod
     def _refuse_unserved(cls, fields: Any) -> Any:
-        return refuse_unserved(fields, "think", "images", "assets")
+        return refuse_unserved(fields, "images", "assets")
 
     @model_validator(mode="after")
     def _unlike(self) -> ChatSchema:

@@ -42,6 +42,7 @@ from planner.dialects.decisions_request import (
 )
 from planner.dialects.diagnostics import diagnostics
 from planner.dialects.dialect import Timing
+from planner.dialects.image_fields import NOTHING, Marks, Shown, require_no_mark
 from planner.dialects.systemone import DECIMALS, options_of
 from planner.dialects.systemone_request import Extensions
 from planner.errors import Invalid, Location
@@ -50,17 +51,44 @@ from planner.json_depth import TooDeep, json_of
 _EXTENSION_FIELDS = frozenset(Extensions.model_fields)
 
 
-def parse(body: Any) -> Decision:
-    """The decision of a decoded body. Raises pydantic's ValidationError, or Invalid."""
+def images_in(body: Any) -> dict[str, list[str]]:
+    """The URLs of the images in a body's parts, in their order; empty ones for those that are none."""
+    if not isinstance(body, dict):
+        return {"images": []}
+    contents = [
+        content
+        for field, names in (("input", ("content", "output")), ("questions", ("instructions",)))
+        for item in (body[field] if isinstance(body.get(field), list) else ())
+        if isinstance(item, dict)
+        for name in names
+        if isinstance(content := item.get(name), list)
+    ]
+    urls = [
+        part.get("image_url")
+        for content in contents
+        for part in content
+        if isinstance(part, dict) and part.get("type") == "input_image"
+    ]
+    return {"images": [url if isinstance(url, str) else "" for url in urls]}
+
+
+def parse(body: Any, shown: Shown = NOTHING) -> Decision:
+    """The decision of a decoded body and its images. Raises pydantic's ValidationError, or Invalid."""
     request = DecisionsRequest.model_validate(body)
+    if shown.images:
+        require_no_mark(body)
+    marks = Marks(shown)
     return Decision(
         model=request.model,
-        state=state_of(request.input),
-        questions=tuple(_question(place, question) for place, question in enumerate(request.questions)),
+        state=state_of(request.input, marks),
+        questions=tuple(
+            _question(place, question, marks) for place, question in enumerate(request.questions)
+        ),
         options=options_of(request),
         door="decisions",
         extended=bool(request.model_fields_set & _EXTENSION_FIELDS),
         salt=salt_of(request.prompt_cache_key),
+        images=shown.images,
     )
 
 
@@ -69,8 +97,8 @@ def salt_of(prompt_cache_key: str | None) -> str:
     return "" if not prompt_cache_key else blake2b(prompt_cache_key.encode(), digest_size=16).hexdigest()
 
 
-def state_of(given: str | list[Item]) -> Any:
-    """The state that an input stands for. Raises Invalid."""
+def state_of(given: str | list[Item], marks: Marks) -> Any:
+    """The state that an input stands for, images as their marks. Raises Invalid."""
     if isinstance(given, str):
         return given
     _check_calls(given)
@@ -81,8 +109,8 @@ def state_of(given: str | list[Item]) -> Any:
         and first.role == "user"
         and _is_one(first.content)
     ):
-        return _read(first.content, ("input", 0, "content"))
-    return [_item(item, ("input", place)) for place, item in enumerate(given)]
+        return _read(first.content, ("input", 0, "content"), marks)
+    return [_item(item, ("input", place), marks) for place, item in enumerate(given)]
 
 
 def _is_one(content: Content) -> bool:
@@ -106,16 +134,20 @@ def _check_calls(items: list[Item]) -> None:
                 )
 
 
-def _item(item: Item, loc: Location) -> dict[str, Any]:
+def _item(item: Item, loc: Location, marks: Marks) -> dict[str, Any]:
     match item:
         case InputMessage():
-            told = {"role": item.role, "phase": item.phase, "content": _read(item.content, (*loc, "content"))}
+            told = {
+                "role": item.role,
+                "phase": item.phase,
+                "content": _read(item.content, (*loc, "content"), marks),
+            }
         case FunctionCall():
             told = {**_call(item), "arguments": _arguments(item.arguments)}
         case CustomToolCall():
             told = {**_call(item), "input": item.input}
         case _:
-            output = _read(item.output, (*loc, "output"))
+            output = _read(item.output, (*loc, "output"), marks)
             told = {"type": item.type, "call_id": item.call_id, "output": output}
     return {name: value for name, value in told.items() if value is not None}
 
@@ -138,18 +170,18 @@ def _arguments(text: str) -> Any:
     return value if isinstance(value, dict) else text
 
 
-def _read(content: Content, loc: Location) -> Any:
+def _read(content: Content, loc: Location, marks: Marks) -> Any:
     """What the model reads of a content: one text or value, or a list of them."""
     if isinstance(content, str):
         return content
-    parts = [_part(part, (*loc, place)) for place, part in enumerate(content)]
+    parts = [_part(part, (*loc, place), marks) for place, part in enumerate(content)]
     return parts[0] if len(parts) == 1 else parts
 
 
-def _part(part: AnyPart, loc: Location) -> Any:
+def _part(part: AnyPart, loc: Location, marks: Marks) -> Any:
     match part:
         case InputImage():
-            raise Invalid(loc, "image parts are not served by this version", kind="not_served")
+            return marks.next(loc)
         case InputJson():
             return part.data
         case RefusalPart():
@@ -158,8 +190,8 @@ def _part(part: AnyPart, loc: Location) -> Any:
             return part.text
 
 
-def _question(place: int, question: DecisionsQuestion) -> Question:
-    read = _read(question.instructions, ("questions", place, "instructions"))
+def _question(place: int, question: DecisionsQuestion, marks: Marks) -> Question:
+    read = _read(question.instructions, ("questions", place, "instructions"), marks)
     several = isinstance(question.instructions, list) and isinstance(read, list)
     instructions = "\n".join(map(as_text, read)) if several else as_text(read)
     id, name = str(place), question.name
@@ -206,7 +238,7 @@ def render(decision: Decision, answers: Answers, timing: Timing) -> dict[str, An
             # Engines do not say how much they wrote to their caches.
             "input_tokens_details": {"cached_tokens": answers.cached_tokens, "cache_write_tokens": 0},
             "output_tokens": answers.output_tokens,
-            "output_tokens_details": {"reasoning_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": answers.thought.tokens if answers.thought else 0},
             "total_tokens": answers.input_tokens + answers.output_tokens,
         },
     }

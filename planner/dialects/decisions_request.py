@@ -241,4 +241,4 @@ class DecisionsRequest(Extensions):
     @model_validator(mode="before")
     @classmethod
     def _refuse_unserved(cls, body: Any) -> Any:
-        return refuse_unserved(body, "think", "ask", "images", "assets")
+        return refuse_unserved(body, "ask", "images", "assets")

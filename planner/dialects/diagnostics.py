@@ -54,6 +54,13 @@ def diagnostics(decision: Decision, answers: Answers, timing: Timing) -> dict[st
             }
             for id, reading in answers.readings.items()
         },
+        "thought": answers.thought
+        and {
+            "text": answers.thought.text,
+            "tokens": answers.thought.tokens,
+            "closed": answers.thought.closed,
+            "ms": round(answers.thought.served.ms, 3),
+        },
         "timing": {
             "queued_ms": None if timing.queued_ms is None else round(timing.queued_ms, 3),
             "total_ms": round(timing.total_ms, 3),

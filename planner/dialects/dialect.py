@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from planner.answers import Answers
 from planner.decision import Decision
+from planner.dialects.image_fields import NOTHING, Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +29,24 @@ def _whole(body: Any) -> Any:
     return body
 
 
+class Parse(Protocol):
+    """Makes a decision of a decoded JSON body, and of the images in it."""
+
+    def __call__(self, body: Any, shown: Shown = NOTHING) -> Decision:
+        """The decision. Raises Invalid or pydantic's ValidationError."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One front door's language.
 
     `parse` makes a decision of a decoded JSON body and raises Invalid or pydantic's ValidationError;
     `render` makes the response body of a decision's answers. `fields` finds the fields of the job
-    (`JobFields`) in a body that `parse` took.
+    (`JobFields`) in a body that `parse` took, `images` those that bring images (`assets`, `images`) in one
+    that it has not yet seen.
     """
 
-    parse: Callable[[Any], Decision]
+    parse: Parse
     render: Callable[[Decision, Answers, Timing], dict[str, Any]]
     fields: Callable[[Any], Any] = _whole
+    images: Callable[[Any], Any] = _whole

@@ -8,6 +8,7 @@ from planner.answers import Answers, Reading, choice_confidence, expectation, sc
 from planner.decision import Decision, Options, Question
 from planner.dialects.diagnostics import diagnostics
 from planner.dialects.dialect import Timing
+from planner.dialects.image_fields import NOTHING, Shown, with_images
 from planner.dialects.span_answers import span_answer
 from planner.dialects.systemone_request import (
     AnyQuestion,
@@ -28,9 +29,13 @@ _EXTENSION_FIELDS = frozenset(Extensions.model_fields)
 _QUESTION_EXTENSIONS = frozenset({"depends_on", "ask_if", "alone"})
 
 
-def parse(body: Any) -> Decision:
-    """The decision of a decoded body. Raises pydantic's ValidationError, or Invalid."""
-    request = SystemOneRequest.model_validate(body)
+def parse(body: Any, shown: Shown = NOTHING) -> Decision:
+    """The decision of a decoded body and its images. Raises pydantic's ValidationError, or Invalid."""
+    request = SystemOneRequest.model_validate(with_images(body, shown) if shown.images else body)
+    if not shown.images and (request.assets or request.images):
+        raise Invalid(
+            ("assets" if request.assets else "images",), "images are not taken here", kind="not_served"
+        )
     extended = bool(request.model_fields_set & _EXTENSION_FIELDS) or any(
         question.model_fields_set & _QUESTION_EXTENSIONS or question.type in ("span", "spans")
         for question in request.questions.values()
@@ -42,6 +47,7 @@ def parse(body: Any) -> Decision:
         options=options_of(request),
         door="systemone",
         extended=extended,
+        images=shown.images,
     )
 
 
@@ -87,6 +93,7 @@ def options_of(request: Extensions) -> Options:
         chunk_prompt=request.chunk_prompt,
         sequential=request.sequential,
         seed=request.seed,
+        think=request.think,
         diagnostics=request.diagnostics,
     )
 

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
 from planner.decision import NO, YES, Alternative, as_text
+from planner.dialects.image_fields import Assets, Images
 from planner.dialects.job_fields import JobFields
-from planner.errors import Invalid
 from planner.formats import MAX_LEVELS, MAX_OPTIONS
 from planner.spans.blanks import MOST_TOKENS
 
@@ -17,6 +17,7 @@ MAX_SAMPLES = 32
 MAX_STEPS = 8
 MAX_QUESTIONS = 400
 MAX_ITEMS = 64
+MAX_THINK = 4096
 
 AskIfValue = bool | int | str
 
@@ -178,6 +179,8 @@ class Extensions(JobFields):
     chunk_prompt: Literal["own", "shared"] = "own"
     sequential: Flag = False
     seed: int = Field(default=0, ge=0, lt=2**53, strict=True)
+    think: int = Field(default=0, ge=0, le=MAX_THINK, strict=True)
+    images: Images = Field(default=[], description="Images after the state.")
     diagnostics: Flag = False
 
 
@@ -187,15 +190,11 @@ class SystemOneRequest(Extensions):
     model: str
     state: Text
     questions: dict[QuestionId, AnyQuestion] = Field(min_length=1, max_length=MAX_QUESTIONS)
+    assets: Assets | None = None
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_unserved(cls, body: Any) -> Any:
-        """Fields that would change the answer must not be ignored while nothing serves them."""
+    def _is_object(cls, body: Any) -> Any:
         if not isinstance(body, dict):
             raise PydanticCustomError("dict_type", "Input should be a JSON object")
-        for name in ("assets", "images", "think"):
-            if body.get(name):
-                message = f"`{name}` is not served by this version"
-                raise Invalid((name,), message, kind="not_served", given=body[name])
         return body

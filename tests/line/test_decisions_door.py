@@ -142,9 +142,8 @@ def test_errors_come_as_the_clients_own_types(client: OpenAI) -> None:
         client.decisions.create(model="gpt-9", input="", questions=[URGENT])
     assert unknown.value.code == "model_not_found"
     picture: Any = [{"role": "user", "content": [{"type": "input_image", "image_url": "data:,"}]}]
-    with pytest.raises(BadRequestError, match="image parts") as image:
+    with pytest.raises(BadRequestError, match="a data URL in base64"):
         client.decisions.create(model="jev-latest", input=picture, questions=[URGENT])
-    assert image.value.param == "input[0].content[0]"
     wrong: Any = [URGENT, {"type": "choice", "instructions": "x", "choices": [{"value": "a"}, {"value": 7}]}]
     with pytest.raises(BadRequestError) as value:
         client.decisions.create(model="jev-latest", input="", questions=wrong)

@@ -204,7 +204,7 @@ class FakeTokenizer:
     def eos_id(self) -> int | None:
         return None
 
-    def chat(self) -> tuple[str, str]:
+    def chat(self, *, thinking: bool = False) -> tuple[str, str]:
         return "<|turn>user\n", "<turn|>\n<|turn>model\n"
 
     def size(self) -> int:

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from planner.decision import Alternative, Decision
+from planner.decision import Alternative, Decision, mark_of
 from planner.dialects import DIALECTS
-from planner.dialects.chat import parse, render
+from planner.dialects.chat import images_in, parse, render
 from planner.dialects.chat_request import schema_of
 from planner.dialects.dialect import Timing
+from planner.dialects.image_fields import Shown
 from planner.errors import Invalid
 from planner.plan import make_plan
 from planner.reads import Read, Rows
@@ -215,13 +216,16 @@ def test_a_decision_has_exactly_two_messages(messages: list[str], kind: str) -> 
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [
-        (lambda: body(LATE, state=[{"type": "image_url", "image_url": {"url": "data:"}}]), "image parts"),
+        (
+            lambda: body(LATE, state=[{"type": "image_url", "image_url": {"url": "data:"}}]),
+            "images are not taken here",
+        ),
         (lambda: body(LATE, state=None), "a state is a string"),
         (lambda: body(LATE, state=[]), "a state is a string"),
         (lambda: body(LATE, state="[" * 102 + "]" * 102), "more than 100 deep"),
         (lambda: body(LATE, state='{"a":' * 5000 + "1" + "}" * 5000), "more than 100 deep"),
         (lambda: body({**LATE, "instructions": json.loads("[" * 99 + "]" * 99)}), "more than 100 deep"),
-        (lambda: body(LATE, think=5), "think"),
+        (lambda: body(LATE, images=["data:"]), "images"),
         (lambda: {**body(LATE), "model": 5}, "names its model"),
         (lambda: body(LATE, LATE), "'late' before it"),
     ],
@@ -247,3 +251,12 @@ def test_what_cannot_be_served_is_refused(wrong: Any, match: str) -> None:
 def test_wrong_questions_are_refused(questions: list[dict[str, Any]]) -> None:
     with pytest.raises(ValidationError):
         parse(body(*questions))
+
+
+def test_image_parts_of_a_state_are_shown_where_they_stand() -> None:
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    request = body(LATE, state=[{"type": "text", "text": "This:"}, part])
+    assert images_in(request) == {"images": [part["image_url"]["url"]]}  # type: ignore[index]
+    decision = parse(request, Shown(after=("a" * 64,)))
+    assert decision.state == f"This:\n{mark_of(0)}"
+    assert decision.images == ("a" * 64,)

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from planner.decision import Alternative, Decision, Options
+from planner.decision import Alternative, Decision, Options, mark_of
 from planner.dialects import DIALECTS
-from planner.dialects.decisions import parse, render
+from planner.dialects.decisions import images_in, parse, render
 from planner.dialects.dialect import Timing
+from planner.dialects.image_fields import Shown
 from planner.errors import Invalid
 from planner.plan import make_plan
 from planner.reads import Rows, Served
@@ -247,7 +248,7 @@ def test_a_prompt_cache_key_keeps_prompts_apart() -> None:
 @pytest.mark.parametrize(
     ("wrong", "loc", "kind"),
     [
-        ({"think": 5}, ("think",), "not_served"),
+        ({"images": ["data:"]}, ("images",), "not_served"),
         ({"ask": ["0"]}, ("ask",), "not_served"),
         (
             {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:"}]}]},
@@ -301,3 +302,18 @@ def test_wrong_bodies_are_refused(wrong: dict[str, Any]) -> None:
 def test_the_dialect_is_found_by_its_door() -> None:
     dialect = DIALECTS[parse(body(STATEMENT)).door]
     assert (dialect.parse, dialect.render) == (parse, render)
+
+
+def test_image_parts_are_shown_where_they_stand() -> None:
+    part = {"type": "input_image", "image_url": "data:image/png;base64,AA=="}
+    content = [{"type": "input_text", "text": "This:"}, part]
+    request = body(STATEMENT, input=[{"role": "user", "content": content}])
+    request["questions"][0]["instructions"] = [{"type": "input_text", "text": "Like"}, part]
+    assert images_in(request) == {"images": [part["image_url"]] * 2}
+    decision = parse(request, Shown(after=("a" * 64, "b" * 64)))
+    assert decision.state == [{"role": "user", "content": ["This:", mark_of(0)]}] or decision.state == [
+        "This:",
+        mark_of(0),
+    ]
+    assert decision.questions[0].instructions == f"Like\n{mark_of(1)}"
+    assert decision.images == ("a" * 64, "b" * 64)

@@ -215,10 +215,10 @@ def test_extensions_become_options() -> None:
     options = {
         "samples": "auto", "auto_max": 8, "auto_threshold": 0.5, "steps": 4, "joint": True, "chunk_rows": 3,
         "chunk_prompt": "shared", "sequential": True, "seed": 11, "diagnostics": True, "ask": ["a"],
-        "instructions": "Hm.",
+        "instructions": "Hm.", "think": 100,
     }  # fmt: skip
     assert parse(body({"a": {"type": "noul"}}, **options)).options == Options(
-        "Hm.", None, 0.5, 8, 4, True, ("a",), 3, "shared", True, 11, True
+        "Hm.", None, 0.5, 8, 4, True, ("a",), 3, "shared", True, 11, 100, True
     )
 
 

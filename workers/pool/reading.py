@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from time import time
 
-from planner.reads import Failure, Ids, Read, Result, Rows, Tried
+from planner.reads import AnyRead, Failure, Generation, Ids, Result, Rows, Thought, Tried
 from workers.pool.engine import Engine
 from workers.pool.hedging import Hedging
 from workers.pool.pool import Pool
 from workers.pool.vllm import Busy, Call, EngineError, Refused, TimedOut, VllmClient
 from workers.pool.warming import LONG_TOKENS
 from workers.routing.policy import Policy, Prefix
+from workers.store.images import Images
 
 HEAD_TOKENS = 1024
 """Tokens of a prompt's head by which it is told apart: a conversation that grows stays where it was."""
@@ -45,6 +46,13 @@ STALL_TOKENS_PER_S = 300.0
 in which a slow engine computes its prompt."""
 
 
+SLOW_TOKENS_PER_S = 10.0
+"""Tokens that a slow engine writes in a second."""
+
+IMAGE_TOKENS = 256
+"""About what an image is to a model, in tokens."""
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """What a read is read under: the model, the deadline (seconds since 1970), its prompt cache's salt.
@@ -57,6 +65,9 @@ class Demand:
     salt: str = ""
     patient: bool = False
 
+
+Told = Rows | Thought
+"""What an engine gives for a read."""
 
 _ONE_BY_ONE = Failure("no_draws", "no engine that is in makes several draws in one request")
 """Never told: the draws are read one by one instead."""
@@ -87,9 +98,11 @@ class Reader:
         read_timeout_s: float,
         patience_s: float,
         constrained: bool,
+        images: Images,
     ) -> None:
         self._pool = pool
         self._client = client
+        self._images = images
         self._policy = policy
         self._hedging = Hedging()
         self._read_timeout_s = read_timeout_s
@@ -97,12 +110,12 @@ class Reader:
         self._constrained = constrained
         self._last_head: tuple[Ids, str, int] = ((), "", 0)
 
-    async def read(self, read: Read, demand: Demand) -> Result:
-        """A read's rows, from whichever engine gives them, or the failure when none does in time."""
+    async def read(self, read: AnyRead, demand: Demand) -> Result:
+        """What an engine gives for a read, whichever does, or the failure when none does in time."""
         result = await self._read((read,), demand)
         return result if isinstance(result, Failure) else result[0]
 
-    async def draws(self, reads: Sequence[Read], demand: Demand) -> list[Result]:
+    async def draws(self, reads: Sequence[AnyRead], demand: Demand) -> list[Result]:
         """The results of reads that differ in their seed alone; of one request, where an engine can."""
         able = any(engine.can.engine_samples >= len(reads) for engine in self._pool.serving(demand.model))
         if len(reads) == 1 or not able:
@@ -112,7 +125,7 @@ class Reader:
             return list(await asyncio.gather(*(self.read(read, demand) for read in reads)))
         return [result] * len(reads) if isinstance(result, Failure) else list(result)
 
-    async def _read(self, reads: Sequence[Read], demand: Demand) -> list[Rows] | Failure:
+    async def _read(self, reads: Sequence[AnyRead], demand: Demand) -> list[Told] | Failure:
         """The rows of a read, or of the draws of one."""
         story, prefix = _Story(), self._prefix(reads[0], demand)
         patient_until = demand.deadline if demand.patient else time() + self._patience_s
@@ -146,8 +159,8 @@ class Reader:
         return Failure("expired", "the deadline passed before an engine answered")
 
     async def _race(
-        self, able: Sequence[Engine], reads: Sequence[Read], demand: Demand, prefix: Prefix, story: _Story
-    ) -> list[Rows] | Failure | None:
+        self, able: Sequence[Engine], reads: Sequence[AnyRead], demand: Demand, prefix: Prefix, story: _Story
+    ) -> list[Told] | Failure | None:
         """Ask one engine and, when it is slow, a second. None when neither gave a result."""
         engine = self._policy(able, prefix)
         racing = {self._send(engine, reads, demand, prefix): (engine, time())}
@@ -179,13 +192,13 @@ class Reader:
                 await asyncio.gather(*racing, return_exceptions=True)
 
     def _send(
-        self, engine: Engine, reads: Sequence[Read], demand: Demand, prefix: Prefix
-    ) -> asyncio.Task[list[Rows]]:
+        self, engine: Engine, reads: Sequence[AnyRead], demand: Demand, prefix: Prefix
+    ) -> asyncio.Task[list[Told]]:
         return asyncio.ensure_future(self._request(engine, reads, demand, prefix))
 
     async def _request(
-        self, engine: Engine, reads: Sequence[Read], demand: Demand, prefix: Prefix
-    ) -> list[Rows]:
+        self, engine: Engine, reads: Sequence[AnyRead], demand: Demand, prefix: Prefix
+    ) -> list[Told]:
         """A read on one engine, once there is room. One whose deadline passed meanwhile is not sent."""
         engine.in_flight += 1
         try:
@@ -197,33 +210,51 @@ class Reader:
             engine.in_flight -= 1
 
     async def _once_there_is_room(
-        self, engine: Engine, reads: Sequence[Read], demand: Demand, prefix: Prefix
-    ) -> list[Rows]:
+        self, engine: Engine, reads: Sequence[AnyRead], demand: Demand, prefix: Prefix
+    ) -> list[Told]:
         async with engine.room:
             timeout_s = min(demand.deadline - time(), self._read_timeout_s)
             if timeout_s <= 0:
                 raise TimedOut(f"{engine.url} had no room before the deadline")
             if not engine.takes_reads:
                 raise WentOut(f"{engine.url} went out before the read was sent")
-            call = Call(
-                engine.model.name,
-                engine.can.least_width,
-                timeout_s,
-                demand.salt,
-                constrained=self._constrained and engine.can.constrained and reads[0].kind == "label",
-                samples=len(reads) if len(reads) > 1 else 0,
-            )
             slow_s = self._hedging.slow_s(reads[0].kind) or 0.0
-            patience_s = STALL_S + STALL_TIMES_SLOW * slow_s + prefix.tokens / STALL_TOKENS_PER_S
+            patience_s = STALL_S + STALL_TIMES_SLOW * slow_s + _work_s(reads[0], prefix)
             with self._pool.under_way(engine, patience_s):
-                draws = await self._client.draws(engine.url, reads[0], call)
-            self._hedging.took(reads[0].kind, draws[0].served.ms / 1000)
+                told = await self._asked(engine, reads, demand, timeout_s)
+            self._hedging.took(reads[0].kind, told[0].served.ms / 1000)
             self._pool.succeeded(engine)
-            return draws
+            return told
+
+    async def _asked(
+        self, engine: Engine, reads: Sequence[AnyRead], demand: Demand, timeout_s: float
+    ) -> list[Told]:
+        """One request to an engine, with the images that it shows."""
+        read = reads[0]
+        images = await self._images_of(read) if read.picture else {}
+        call = Call(
+            engine.model.name,
+            engine.can.least_width,
+            timeout_s,
+            demand.salt,
+            constrained=self._constrained and engine.can.constrained and read.kind == "label",
+            samples=len(reads) if len(reads) > 1 else 0,
+        )
+        if isinstance(read, Generation):
+            return [await self._client.thought(engine.url, read, call, images)]
+        return [*await self._client.draws(engine.url, read, call, images)]
+
+    async def _images_of(self, read: AnyRead) -> dict[str, bytes]:
+        digests = dict.fromkeys(read.picture.images if read.picture else ())
+        found = {digest: await self._images.get(digest) for digest in digests}
+        gone = [digest for digest, content in found.items() if content is None]
+        if gone:
+            raise Refused(f"image {gone[0]} is no longer kept")
+        return {digest: content for digest, content in found.items() if content is not None}
 
     def _settled(
-        self, task: asyncio.Task[list[Rows]], engine: Engine, ms: float, demand: Demand, story: _Story
-    ) -> list[Rows] | Failure | None:
+        self, task: asyncio.Task[list[Told]], engine: Engine, ms: float, demand: Demand, story: _Story
+    ) -> list[Told] | Failure | None:
         """The result of a request that ended, or None when the read has to go elsewhere."""
         if task.cancelled():
             story.tried.append(Tried(engine.url, ms, engine.reason))
@@ -248,10 +279,10 @@ class Reader:
 
     def _told(
         self,
-        result: list[Rows] | Failure,
-        racing: dict[asyncio.Task[list[Rows]], tuple[Engine, float]],
+        result: list[Told] | Failure,
+        racing: dict[asyncio.Task[list[Told]], tuple[Engine, float]],
         story: _Story,
-    ) -> list[Rows] | Failure:
+    ) -> list[Told] | Failure:
         """A result with the story of its requests."""
         if isinstance(result, Failure) or not (racing or story.tried):
             return result
@@ -263,17 +294,28 @@ class Reader:
         served = replace(first.served, tried=(*story.tried, *slower))
         return [replace(first, served=served), *result[1:]]
 
-    def _prefix(self, read: Read, demand: Demand) -> Prefix:
+    def _prefix(self, read: AnyRead, demand: Demand) -> Prefix:
         """What caches know a prompt by. Reads of one wave share their head, so the last is remembered."""
         head, salt, key = self._last_head
-        if head is not read.head or salt != demand.salt:
+        if head is not read.head or salt != demand.salt or read.picture:
             known = f"{demand.model} {demand.salt} ".encode() + array("q", read.head[:HEAD_TOKENS]).tobytes()
+            if read.picture:
+                known += "".join(read.picture.images).encode() + str(read.picture.parts[0]).encode()
             key = int.from_bytes(blake2b(known, digest_size=8).digest())
             self._last_head = (read.head, demand.salt, key)
-        return Prefix(key, len(read.head) + len(read.tail))
+        tokens = len(read.head) + len(read.tail)
+        if read.picture:
+            tokens = IMAGE_TOKENS * len(read.picture.images)
+        return Prefix(key, tokens)
 
     def _reasons(self, story: _Story) -> str:
         """Why no engine gave a result: what each did to this read last, or why it is out."""
         last = {tried.engine: tried.why for tried in story.tried}
         told = "; ".join(last.values())
         return told or self._pool.reasons()
+
+
+def _work_s(read: AnyRead, prefix: Prefix) -> float:
+    """Seconds that a slow engine works on a prompt, and on what it is to write."""
+    writes = read.most_tokens / SLOW_TOKENS_PER_S if isinstance(read, Generation) else 0.0
+    return prefix.tokens / STALL_TOKENS_PER_S + writes

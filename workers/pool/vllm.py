@@ -11,6 +11,8 @@ EngineError
 from __future__ import annotations
 
 import math
+from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -18,10 +20,12 @@ from typing import Any
 import aiohttp
 import orjson
 
-from planner.reads import Read, Rows, Served
+from planner.reads import Generation, Picture, Read, Rows, Served, Thought
 
 JSON_HEADERS = {"content-type": "application/json"}
 CONNECT_TIMEOUT_S = 2.0
+
+NO_IMAGES: Mapping[str, bytes] = {}
 
 MOST_CREATED = 2**33
 """Seconds since 1970 beyond which a time of creation is none (the year 2242)."""
@@ -86,6 +90,10 @@ class Call:
 
 def read_body(read: Read, call: Call, pad: int) -> bytes:
     """The body of a read. A canvas narrower than the engine takes is padded with `pad`."""
+    return orjson.dumps(_fields(read, call, pad))
+
+
+def _fields(read: Read, call: Call, pad: int) -> dict[str, Any]:
     canvas = read.canvas.seeded(read.seed)
     padding = max(0, call.least_width - len(canvas))
     pinned = [*read.canvas.pinned, *range(len(canvas), len(canvas) + padding)]
@@ -113,7 +121,31 @@ def read_body(read: Read, call: Call, pad: int) -> bytes:
     }
     if call.salt:
         body["cache_salt"] = call.salt
+    return body
+
+
+def chat_body(read: Read, call: Call, pad: int, images: Mapping[str, bytes]) -> bytes:
+    """The body of a read whose prompt the server makes of text and images."""
+    assert read.picture is not None, "a read with token ids goes as a completion"
+    body = _fields(read, call, pad)
+    del body["prompt"]
+    body |= {"messages": _messages(read.picture, images), "logprobs": True, "top_logprobs": 1}
     return orjson.dumps(body)
+
+
+def _messages(picture: Picture, images: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    parts = [
+        {"type": "text", "text": part}
+        if isinstance(part, str)
+        else {"type": "image_url", "image_url": {"url": _data_url(images[picture.images[part]])}}
+        for part in picture.parts
+    ]
+    return [{"role": "user", "content": parts}]
+
+
+def _data_url(content: bytes) -> str:
+    # Servers look at the bytes; the type only has to be that of an image.
+    return f"data:image/png;base64,{b64encode(content).decode()}"
 
 
 def draws_of(read: Read, call: Call, answer: Any, engine: str, ms: float) -> list[Rows]:
@@ -143,7 +175,11 @@ def draws_of(read: Read, call: Call, answer: Any, engine: str, ms: float) -> lis
 
 
 def _rows(read: Read, call: Call, choice: Any, served: Served) -> Rows:
-    rows, width = choice["logprobs"]["top_logprobs"], max(read.canvas.width, call.least_width)
+    logprobs = choice["logprobs"]
+    rows = (
+        logprobs["top_logprobs"] if "top_logprobs" in logprobs else [_row(one) for one in logprobs["content"]]
+    )
+    width = max(read.canvas.width, call.least_width)
     if len(rows) != width:
         raise Broken(f"{served.engine} gave {len(rows)} rows for a canvas of {width}")
     names = [f"token_id:{id}" for id in read.ids]
@@ -154,6 +190,24 @@ def _rows(read: Read, call: Call, choice: Any, served: Served) -> Rows:
     if not all(math.isfinite(value) for row in (*logprobs, peaks) for value in row):
         raise Broken(f"{served.engine} gave a logprob that is no number")
     return Rows(logprobs, tuple(int(top.removeprefix("token_id:")) for top in tops), peaks, served)
+
+
+def thought_of(answer: Any, asked: Generation, call: Call, engine: str, ms: float) -> Thought:
+    """The text that an answer holds. Raises Broken when it holds none."""
+    try:
+        (choice,) = answer["choices"]
+        text = choice["text"] if asked.picture is None else choice["message"]["content"] or ""
+        usage = answer.get("usage") or {}
+        tokens = int(usage.get("completion_tokens") or 0)
+        served = Served(engine, call.model, ms, prompt_tokens=int(usage.get("prompt_tokens") or 0))
+        return Thought(str(text).strip(), tokens, choice["finish_reason"] == "stop", served)
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        raise Broken(f"{engine} answered 200 with no text in it: {error!r}") from error
+
+
+def _row(position: Mapping[str, Any]) -> dict[str, float]:
+    """One position's logprobs as a chat answers them, as a completion would."""
+    return {one["token"]: one["logprob"] for one in position["top_logprobs"]}
 
 
 class VllmClient:
@@ -168,12 +222,39 @@ class VllmClient:
         (rows,) = await self.draws(engine, read, call)
         return rows
 
-    async def draws(self, engine: str, read: Read, call: Call) -> list[Rows]:
+    async def draws(
+        self, engine: str, read: Read, call: Call, images: Mapping[str, bytes] = NO_IMAGES
+    ) -> list[Rows]:
         """One request for one or several draws of a canvas read. Raises an EngineError."""
-        body = read_body(read, call, self._pad)
+        if read.picture is None:
+            route, body = "completions", read_body(read, call, self._pad)
+        else:
+            route, body = "chat/completions", chat_body(read, call, self._pad, images)
         start = perf_counter()
-        answer = await self._call("POST", f"{engine}/v1/completions", call.timeout_s, body)
+        answer = await self._call("POST", f"{engine}/v1/{route}", call.timeout_s, body)
         return draws_of(read, call, answer, engine, 1000 * (perf_counter() - start))
+
+    async def thought(
+        self, engine: str, asked: Generation, call: Call, images: Mapping[str, bytes] = NO_IMAGES
+    ) -> Thought:
+        """A text that the model writes. Raises an EngineError."""
+        body: dict[str, Any] = {
+            "model": call.model,
+            "max_tokens": asked.most_tokens,
+            "temperature": 1,
+            "stop": [asked.stop],
+            "skip_special_tokens": False,
+        }
+        if asked.picture is None:
+            route, body["prompt"] = "completions", [*asked.head, *asked.tail]
+        else:
+            route, body["messages"] = "chat/completions", _messages(asked.picture, images)
+            body["chat_template_kwargs"] = {"enable_thinking": True}
+        if call.salt:
+            body["cache_salt"] = call.salt
+        start = perf_counter()
+        answer = await self._call("POST", f"{engine}/v1/{route}", call.timeout_s, orjson.dumps(body))
+        return thought_of(answer, asked, call, engine, 1000 * (perf_counter() - start))
 
     async def generated(self, engine: str, prompt: str, schema: Any, model: str, timeout_s: float) -> str:
         """A short text that an engine writes under a JSON Schema. Raises an EngineError."""

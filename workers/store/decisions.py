@@ -262,12 +262,12 @@ class Decisions:
         """
         now, number = time(), snapshot.number
         done = len(snapshot.results.keys() | results.keys())
-        progress = {"stage": wave.stage, "done": done, "planned": done + len(wave.reads)}
+        progress = {"stage": wave.stage, "done": done, "planned": done + len(wave.all)}
         counts = " ".join(map(str, progress.values()))
         log = f"progress {now} {counts}\n"
         if wave.stage != snapshot.wave.stage:
             log += f"stage {now} {counts}\n"
-        fields = {**progress, "shards": shard_count(len(wave.reads), self._settings)}
+        fields = {**progress, "shards": shard_count(len(wave.all), self._settings)}
         (moved,) = await self._store.run(
             (
                 "EVAL",
@@ -394,10 +394,10 @@ def opened(
         "status": "open",
         "wave": 0,
         "wave:0": wave.to_bytes(),
-        "shards": shard_count(len(wave.reads), settings),
+        "shards": shard_count(len(wave.all), settings),
         "stage": wave.stage,
         "stages": stages,
-        "planned": len(wave.reads),
+        "planned": len(wave.all),
         "created": now,
         "deadline": deadline,
         **terms.to_fields(),
