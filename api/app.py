@@ -10,12 +10,23 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
-from api.doors import batches, deliveries, engines, jobs, keys, models, operations, systemone
+from api.doors import batches, deliveries, engines, jobs, keys, metrics, models, operations, systemone
 from api.keyring import LOOK_EVERY_S as LOOK_AT_KEYS_EVERY_S
 from api.keyring import Keyring
+from api.metrics import ApiMetrics, CountRequests
 from api.openapi import document
-from api.problems import tell, tell_http_error, tell_invalid
+from api.origins import RefuseForeignOrigins
+from api.problems import (
+    NothingMore,
+    tell,
+    tell_fault,
+    tell_http_error,
+    tell_invalid,
+    tell_nobody,
+    tell_nothing,
+)
 from api.refusals import Refusal
 from api.service import WATCH_POOL_EVERY_S, WATCH_QUEUE_EVERY_S, Service
 from api.settings import ApiSettings
@@ -33,10 +44,13 @@ from workers.store.names import Names
 from workers.store.rates import Rates
 from workers.store.store import Store, StoreError, connect
 from workers.tokenizers import load_vocabulary, settle_memory
+from workers.tracing import make_tracer
 
 
 def make_app(settings: ApiSettings) -> FastAPI:
     """The application of one API process; what it needs is opened with it and closed with it."""
+
+    counted = ApiMetrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -45,10 +59,13 @@ def make_app(settings: ApiSettings) -> FastAPI:
         redis = connect(settings)
         store = Store(redis, settings)
         dispatcher = Dispatcher(make_celery(settings), settings)
-        decisions = Decisions(store, settings)
+        decisions, tracer = Decisions(store, settings, counted.decisions), make_tracer("canvass-api")
         waiting = Waiting(redis, decisions, store.key("answers", uuid.uuid4().hex))
         names, keyring = Names(store), Keyring(Keys(store), Rates(store, redis), settings)
-        service = Service(settings, store, decisions, dispatcher, waiting, names, keyring, vocabulary)
+        service = Service(
+            settings, store, decisions, dispatcher, waiting, names, keyring, vocabulary, counted, tracer
+        )
+        counted.watch(waiting)
         app.state.service = service
         app.state.batches = Batches(store, settings)
         app.state.deliveries = Deliveries(store, settings)
@@ -67,16 +84,22 @@ def make_app(settings: ApiSettings) -> FastAPI:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
+        tracer.close()
         dispatcher.close()
         await store.close()
         await redis.aclose()
 
     app = FastAPI(title="Canvass", lifespan=lifespan)
-    for door in (systemone, batches, deliveries, engines, jobs, keys, models, operations):
+    app.add_middleware(RefuseForeignOrigins, allowed=settings.allowed_origins)
+    app.add_middleware(CountRequests, metrics=counted)
+    for door in (systemone, batches, deliveries, engines, jobs, keys, metrics, models, operations):
         app.include_router(door.router)
     app.openapi = lambda: document(app, systemone.MODELS)  # type: ignore[method-assign]
     for refused in (Refusal, StoreError):
         app.add_exception_handler(refused, tell)
     app.add_exception_handler(RequestValidationError, tell_invalid)
     app.add_exception_handler(HTTPException, tell_http_error)
+    app.add_exception_handler(ClientDisconnect, tell_nobody)
+    app.add_exception_handler(NothingMore, tell_nothing)
+    app.add_exception_handler(Exception, tell_fault)
     return app

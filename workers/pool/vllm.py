@@ -206,11 +206,20 @@ class VllmClient:
 
     async def healthy(self, engine: str, timeout_s: float) -> None:
         """Raises an EngineError when the engine says it is dead, or says nothing."""
-        await self._call("GET", f"{engine}/health", timeout_s, empty=True)
+        await self._content("GET", f"{engine}/health", timeout_s)
 
-    async def _call(
-        self, method: str, url: str, timeout_s: float, body: bytes | None = None, *, empty: bool = False
-    ) -> Any:
+    async def metrics(self, engine: str, timeout_s: float) -> str:
+        """What an engine tells of itself to Prometheus. Raises an EngineError."""
+        return (await self._content("GET", f"{engine}/metrics", timeout_s)).decode(errors="replace")
+
+    async def _call(self, method: str, url: str, timeout_s: float, body: bytes | None = None) -> Any:
+        content = await self._content(method, url, timeout_s, body)
+        try:
+            return orjson.loads(content)
+        except orjson.JSONDecodeError as error:
+            raise Broken(f"{url} answered with no JSON: {_excerpt(content)}") from error
+
+    async def _content(self, method: str, url: str, timeout_s: float, body: bytes | None = None) -> bytes:
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         try:
             async with self._session.request(
@@ -227,12 +236,7 @@ class VllmClient:
             raise Unreachable(f"{url} answered {status}: {_excerpt(content)}")
         if status >= 400:
             raise Refused(f"{url} answered {status}: {_excerpt(content)}")
-        if empty:
-            return None
-        try:
-            return orjson.loads(content)
-        except orjson.JSONDecodeError as error:
-            raise Broken(f"{url} answered {status} with no JSON: {_excerpt(content)}") from error
+        return content
 
 
 def _excerpt(content: bytes) -> str:
