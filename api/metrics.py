@@ -36,7 +36,7 @@ class ApiMetrics:
         self.accepted = cache(
             Counter(
                 "canvass_decisions_accepted",
-                "Decisions that this process accepted; a batch's are accepted by workers.",
+                "Decisions that this process accepted; those of batches are not counted.",
                 ("door",),
                 registry=registry,
             ).labels

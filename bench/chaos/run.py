@@ -155,13 +155,18 @@ def _with_trouble(stack: Stack, plan: Plan, ledger: Ledger, seed: int, say: Call
     with recovery.following():
         thread.start()
         try:
-            asyncio.run(_produced(stack.urls, plan, ledger, seed, troubles, say))
+
+            def calm() -> float:
+                thread.join()
+                with redis.Redis.from_url(stack.redis_url) as connection:
+                    return settled(connection, DEADLINE_S + GRACE_S)
+
+            settling_s = asyncio.run(_produced(stack.urls, plan, ledger, seed, troubles, calm, say))
         finally:
             troubles.ending.set()
             thread.join()
-        seconds = monotonic() - start
+        seconds = monotonic() - start - settling_s
         with redis.Redis.from_url(stack.redis_url) as connection:
-            settling_s = settled(connection, DEADLINE_S + GRACE_S)
             kept = judged(connection, ledger)
     for name in troubles.missing:
         ledger.broken(f"fail-point {name}", "killed nothing, so that nothing is known of it")
@@ -185,37 +190,43 @@ async def _produced(
     ledger: Ledger,
     seed: int,
     troubles: Troubles,
+    calm: Callable[[], float],
     say: Callable[[str], None],
-) -> None:
-    """Ask at the plan's pace until all was asked and all troubles came; then wait for what is open."""
+) -> float:
+    """Ask at the plan's pace until all was asked and all troubles came. Then wait for what is open, webhooks
+    too; the seconds that this took.
+    """
     receiver = Receiver(ledger, seed)
     connector = aiohttp.TCPConnector(limit=0)
     limit = aiohttp.ClientTimeout(total=DEADLINE_S, sock_connect=5)
-    start, number, batches = monotonic(), 0, 0
-    async with (
-        aiohttp.ClientSession(connector=connector, timeout=limit) as session,
-        receiver.listening(),
-        asyncio.TaskGroup() as asked,
-    ):
+    session = aiohttp.ClientSession(connector=connector, timeout=limit)
+    async with session, receiver.listening():
         producers = Producers(urls, ledger, receiver, session, seed, 2 * DEADLINE_S + GRACE_S)
-        while number < plan.decisions or not troubles.done.is_set():
-            passed = monotonic() - start
-            if passed > plan.limit_s:
-                say(f"the limit of {plan.limit_s:.0f} s is over; missing: {', '.join(troubles.missing)}")
-                break
-            while number < passed * plan.per_s:
-                asked.create_task(producers.ask(number))
-                number += 1
-                if number % 500 == 0:
-                    say(
-                        f"{passed:5.0f} s  {number} asked, {ledger.answered} answered, {_told(troubles.came)}"
-                    )
-            if batches * BATCH_EVERY_S < passed:
-                first = FIRST_OF_BATCHES + batches * BATCH_STATES
-                asked.create_task(producers.batch(first, BATCH_STATES))
-                batches += 1
-            await asyncio.sleep(0.01)
-        troubles.ending.set()
+        async with asyncio.TaskGroup() as asked:
+            await _asked(asked, producers, plan, troubles, say)
+        return await asyncio.to_thread(calm)
+
+
+async def _asked(
+    asked: asyncio.TaskGroup, producers: Producers, plan: Plan, troubles: Troubles, say: Callable[[str], None]
+) -> None:
+    start, number, batches, ledger = monotonic(), 0, 0, producers.ledger
+    while number < plan.decisions or not troubles.done.is_set():
+        passed = monotonic() - start
+        if passed > plan.limit_s:
+            say(f"the limit of {plan.limit_s:.0f} s is over; missing: {', '.join(troubles.missing)}")
+            break
+        while number < passed * plan.per_s:
+            asked.create_task(producers.ask(number))
+            number += 1
+            if number % 500 == 0:
+                say(f"{passed:5.0f} s  {number} asked, {ledger.answered} answered, {_told(troubles.came)}")
+        if batches * BATCH_EVERY_S < passed:
+            first = FIRST_OF_BATCHES + batches * BATCH_STATES
+            asked.create_task(producers.batch(first, BATCH_STATES))
+            batches += 1
+        await asyncio.sleep(0.01)
+    troubles.ending.set()
 
 
 def _settings() -> dict[str, str]:

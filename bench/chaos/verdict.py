@@ -37,7 +37,7 @@ class Kept:
     statuses: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     took_s: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    latest_s: float = 0.0
+    latest_s: float = float("-inf")
     kinds: dict[str, str] = field(default_factory=dict)
 
     def usual_s(self, id: str) -> float:

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 import yaml
 from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
 
 from api.metrics import ApiMetrics
 from api.settings import ApiSettings
@@ -30,7 +31,11 @@ SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_tex
 SCRAPED = {"job", "instance"}
 """Labels that Prometheus adds to all it scrapes."""
 
-EVERY = {"process_cpu_seconds_total": set[str](), "process_resident_memory_bytes": set[str](), "up": set[str]()}
+EVERY = {
+    "process_cpu_seconds_total": set[str](),
+    "process_resident_memory_bytes": set[str](),
+    "up": set[str](),
+}
 """What every process tells, and what Prometheus says of each."""
 
 
@@ -52,7 +57,7 @@ def declared(registry: CollectorRegistry) -> dict[str, Known]:
     labels = {
         collector._name: collector._labelnames
         for collector in registry._collector_to_names
-        if hasattr(collector, "_labelnames")
+        if isinstance(collector, MetricWrapperBase)
     }
     return {
         family.name + ("_total" if family.type == "counter" else ""): Known(

@@ -83,7 +83,9 @@ class PoolGauges(Collector):
             ((u, q) for u, (q, _) in caches),
         )
         yield _counter(
-            "prefix_cache_hits", "Prompt tokens that it found in its prefix cache.", ((u, h) for u, (_, h) in caches)
+            "prefix_cache_hits",
+            "Prompt tokens that it found in its prefix cache.",
+            ((u, h) for u, (_, h) in caches),
         )
 
     async def _cache_of(self, url: str) -> tuple[float, float] | None:

@@ -143,14 +143,21 @@ def draws_of(read: Read, call: Call, answer: Any, engine: str, ms: float) -> lis
 
 
 def _rows(read: Read, call: Call, choice: Any, served: Served) -> Rows:
+    if not choice["logprobs"]:
+        raise Broken(f"{served.engine} gave no logprobs: it does not read canvases")
     rows, width = choice["logprobs"]["top_logprobs"], max(read.canvas.width, call.least_width)
     if len(rows) != width:
         raise Broken(f"{served.engine} gave {len(rows)} rows for a canvas of {width}")
     names = [f"token_id:{id}" for id in read.ids]
     slots = [rows[place] for place in read.canvas.free]
-    logprobs = tuple(tuple(float(slot[name]) for name in names) for slot in slots)
-    tops = [max(slot, key=slot.__getitem__) for slot in slots]
-    peaks = tuple(float(slot[top]) for slot, top in zip(slots, tops, strict=True))
+    try:
+        logprobs = tuple(tuple(float(slot[name]) for name in names) for slot in slots)
+        tops = [max(slot, key=slot.__getitem__) for slot in slots]
+        peaks = tuple(float(slot[top]) for slot, top in zip(slots, tops, strict=True))
+    except KeyError as error:
+        raise Broken(f"{served.engine} left out {error}, a token id that was asked for") from error
+    except TypeError as error:
+        raise Broken(f"{served.engine} gave a logprob that is no number") from error
     if not all(math.isfinite(value) for row in (*logprobs, peaks) for value in row):
         raise Broken(f"{served.engine} gave a logprob that is no number")
     return Rows(logprobs, tuple(int(top.removeprefix("token_id:")) for top in tops), peaks, served)

@@ -236,8 +236,9 @@ class Decisions:
         if values is None:
             return None
         fields = {name.encode(): value for name, value in zip(names, values, strict=False)}
-        if fields.get(b"wave") == b"0":
+        if fields.get(b"wave") == b"0" and fields.get(b"started") == repr(now).encode():
             return _snapshot(id, fields)
+        # Someone began it before and may have kept results.
         return await self.load(id)
 
     async def start(self, id: str) -> None:
