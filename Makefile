@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check format bench up clean lock
+.PHONY: demo test check format bench chaos soak up clean lock
 
 demo: $(READY)  ## Show the main job on the embedded stack
 	$(BIN)/canvass demo
@@ -24,6 +24,12 @@ format: $(READY)  ## Mend what the linter can mend
 
 bench: $(READY)  ## Measure the figures of DESIGN.md's table, into bench/latest.json
 	$(BIN)/python -m bench
+
+chaos: $(READY)  ## Ask 5,000 decisions while parts are killed and stopped (docs/chaos.md)
+	$(BIN)/python -m bench.chaos
+
+soak: $(READY)  ## Ten minutes at 70 % load: do memory, file descriptors and Redis stay flat?
+	$(BIN)/python -m bench.soak
 
 up: $(READY)  ## Everything on this machine, until Ctrl-C
 	$(BIN)/canvass up

@@ -38,6 +38,7 @@ def main() -> None:
         loop="uvloop",
         http="httptools",
         access_log=False,
+        log_config=None,
         server_header=False,
         log_level="warning",
         timeout_graceful_shutdown=30,

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from api.doors import (
     batches,
@@ -19,6 +20,7 @@ from api.doors import (
     engines,
     jobs,
     keys,
+    metrics,
     models,
     operations,
     passthrough,
@@ -26,8 +28,18 @@ from api.doors import (
 )
 from api.keyring import LOOK_EVERY_S as LOOK_AT_KEYS_EVERY_S
 from api.keyring import Keyring
+from api.metrics import ApiMetrics, CountRequests
 from api.openapi import document
-from api.problems import tell, tell_http_error, tell_invalid
+from api.origins import RefuseForeignOrigins
+from api.problems import (
+    NothingMore,
+    tell,
+    tell_fault,
+    tell_http_error,
+    tell_invalid,
+    tell_nobody,
+    tell_nothing,
+)
 from api.refusals import Refusal
 from api.relay import Relays
 from api.service import WATCH_POOL_EVERY_S, WATCH_QUEUE_EVERY_S, Service
@@ -47,6 +59,7 @@ from workers.store.names import Names
 from workers.store.rates import Rates
 from workers.store.store import Store, StoreError, connect
 from workers.tokenizers import load_vocabulary, settle_memory
+from workers.tracing import make_tracer
 
 MODELS = (*systemone.MODELS, *decisions.MODELS, *chat.MODELS)
 """What the decision doors name in the OpenAPI document."""
@@ -55,6 +68,8 @@ MODELS = (*systemone.MODELS, *decisions.MODELS, *chat.MODELS)
 def make_app(settings: ApiSettings) -> FastAPI:
     """The application of one API process; what it needs is opened with it and closed with it."""
 
+    counted = ApiMetrics()
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         vocabulary = load_vocabulary(settings.tokenizer, canvas=settings.canvas, context=settings.context)
@@ -62,11 +77,24 @@ def make_app(settings: ApiSettings) -> FastAPI:
         redis = connect(settings)
         store = Store(redis, settings)
         dispatcher = Dispatcher(make_celery(settings), settings)
-        decisions = Decisions(store, settings)
+        decisions, tracer = Decisions(store, settings, counted.decisions), make_tracer("canvass-api")
         waiting = Waiting(redis, decisions, store.key("answers", uuid.uuid4().hex))
         names, keyring = Names(store), Keyring(Keys(store), Rates(store, redis), settings)
         images = Images(store, settings)
-        service = Service(settings, store, decisions, dispatcher, waiting, names, keyring, images, vocabulary)
+        service = Service(
+            settings,
+            store,
+            decisions,
+            dispatcher,
+            waiting,
+            names,
+            keyring,
+            images,
+            vocabulary,
+            counted,
+            tracer,
+        )
+        counted.watch(waiting)
         app.state.service = service
         app.state.batches = Batches(store, settings)
         app.state.deliveries = Deliveries(store, settings)
@@ -87,13 +115,16 @@ def make_app(settings: ApiSettings) -> FastAPI:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
         await relays.close()
+        tracer.close()
         dispatcher.close()
         await store.close()
         await redis.aclose()
 
     app = FastAPI(title="Canvass", lifespan=lifespan)
+    app.add_middleware(RefuseForeignOrigins, allowed=settings.allowed_origins)
+    app.add_middleware(CountRequests, metrics=counted)
     # The pass-through comes last: it takes whatever no other route does.
-    native = (batches, deliveries, engines, jobs, keys, models, operations)
+    native = (batches, deliveries, engines, jobs, keys, metrics, models, operations)
     for door in (systemone, decisions, chat, *native, passthrough):
         app.include_router(door.router)
     app.openapi = lambda: document(app, MODELS)  # type: ignore[method-assign]
@@ -101,4 +132,7 @@ def make_app(settings: ApiSettings) -> FastAPI:
         app.add_exception_handler(refused, tell)
     app.add_exception_handler(RequestValidationError, tell_invalid)
     app.add_exception_handler(HTTPException, tell_http_error)
+    app.add_exception_handler(ClientDisconnect, tell_nobody)
+    app.add_exception_handler(NothingMore, tell_nothing)
+    app.add_exception_handler(Exception, tell_fault)
     return app

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from io import TextIOWrapper
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import orjson
 from fastapi import Request
@@ -22,6 +22,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from api.body import BadJson, read_json
 from api.refusals import Refusal
 from api.settings import ApiSettings
+from planner.json_depth import MAX_DEPTH, is_too_deep
 from workers.batch_lines import bad_line, good_line
 from workers.store.batches import Batches, Piece
 
@@ -110,6 +111,8 @@ async def _read_form(request: Request, settings: ApiSettings) -> Posted:
         form = await parser.parse()
     except MultiPartException as error:
         raise Refusal(422, "bad_form", f"the form cannot be read: {error.message}") from error
+    except UnicodeError as error:
+        raise Refusal(422, "bad_form", f"the form is not in the charset that it names: {error}") from error
     if form.keys() != {"request", "file"}:
         raise Refusal(422, "bad_form", "a form has two parts, `request` (JSON) and `file`")
     file = form["file"]
@@ -123,6 +126,8 @@ async def _read_form(request: Request, settings: ApiSettings) -> Posted:
         value = _object(orjson.loads(content))
     except orjson.JSONDecodeError as error:
         raise BadJson(f"request: not JSON: {error}") from error
+    if is_too_deep(value, content):
+        raise BadJson(f"request: nested more than {MAX_DEPTH} deep")
     if "states" in value:
         raise Refusal(422, "invalid_request", "states: they are in the file; leave them out of the request")
     binary = file.file
@@ -185,18 +190,54 @@ def _jsonl_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
             yield good_line(content)
 
 
+class RowTooLong(Exception):
+    """A row of a CSV file takes more than is read of one."""
+
+
+class _RowText:
+    """The text of a CSV file for its reader, line by line: `most` characters of it for one row.
+
+    What would be more is skipped to the end of its line, so that memory holds no row that is longer.
+    """
+
+    def __init__(self, text: TextIOWrapper, most: int) -> None:
+        self._text = text
+        self._most = most
+        self._left = most
+
+    def begin_row(self) -> None:
+        """Have the next line count as the first of a row."""
+        self._left = self._most
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        line = self._text.readline(self._left + 1)
+        self._left -= len(line)
+        if self._left < 0:
+            while line and not line.endswith(("\n", "\r")):
+                line = self._text.readline(READ_BYTES)
+            raise RowTooLong
+        if not line:
+            raise StopIteration
+        return line
+
+
 def _csv_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
     """One line per row after the header. Raises Refusal for a header that names no state."""
     csv.field_size_limit(most)
     text = TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
-    rows = csv.reader(text)
+    source = _RowText(text, most)
+    rows = csv.reader(source)
     try:
         header = next(rows, [])
-    except csv.Error as error:
-        raise Refusal(422, "bad_file", f"file: its header is no CSV: {error}") from error
+    except (csv.Error, RowTooLong) as error:
+        raise Refusal(422, "bad_file", f"file: its header is no CSV: {error or 'it is too long'}") from error
     if len(set(header)) != len(header) or not set(header) - {"custom_id"}:
         raise Refusal(422, "bad_file", "file: its header must name a `state` or other columns, each once")
     while True:
+        source.begin_row()
         try:
             row = next(rows)
         except StopIteration:
@@ -205,17 +246,21 @@ def _csv_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
         except csv.Error as error:
             yield bad_line("invalid_csv", f"the row is no CSV: {error}")
             continue
+        except RowTooLong:
+            message = f"the row is longer than {most} characters (CANVASS_MAX_BODY_BYTES)"
+            yield bad_line("too_long", message)
+            continue
         if row:
             yield _csv_line(header, row)
 
 
 def _csv_line(header: Sequence[str], row: Sequence[str]) -> bytes:
-    if len(row) != len(header):
-        return bad_line("invalid_csv", f"the row has {len(row)} fields, the header {len(header)}")
-    fields = dict(zip(header, row, strict=True))
+    fields = dict(zip(header, row, strict=False))
     custom_id = fields.pop("custom_id", None) or None
-    state: Any = fields.get("state", fields)
     try:
-        return good_line(orjson.dumps({"custom_id": custom_id, "state": state}))
+        if len(row) != len(header):
+            message = f"the row has {len(row)} fields, the header {len(header)}"
+            return bad_line("invalid_csv", message, custom_id)
+        return good_line(orjson.dumps({"custom_id": custom_id, "state": fields.get("state", fields)}))
     except orjson.JSONEncodeError:
         return bad_line("invalid_csv", "the row is not UTF-8")

@@ -17,6 +17,10 @@ from api.refusals import Entry, Refusal, refusal_of
 MEDIA_TYPE = "application/problem+json"
 
 
+class NothingMore(Exception):
+    """There is nothing to tell, and will not be."""
+
+
 class ProblemField(BaseModel):
     """One wrong field of a request."""
 
@@ -85,6 +89,21 @@ async def tell_http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_").replace("-", "_")
     return problem(Refusal(error.status_code, code, str(error.detail), headers=error.headers))
+
+
+async def tell_fault(_: Request, error: Exception) -> Response:
+    """The handler of a fault of ours; the server has logged it."""
+    return problem(Refusal(500, "internal", "Canvass failed; the log of the server says more"))
+
+
+async def tell_nothing(_: Request, error: Exception) -> Response:
+    """The handler of a stream in which nothing comes any more: 204 has a browser not ask again."""
+    return Response(status_code=204)
+
+
+async def tell_nobody(_: Request, error: Exception) -> Response:
+    """The handler of a client that went away before its request was whole: it hears nothing of this."""
+    return Response(status_code=400)
 
 
 def _pointer(loc: tuple[int | str, ...]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from pydantic import ValidationError
 
 from api.body import BadEncoding, BadJson, BodyError, TooLarge
@@ -18,8 +19,12 @@ from planner.reads import Failure
 from workers.store.decisions import Queue, QueueFull, TooManyOpen
 from workers.store.store import StoreError
 
+log = structlog.get_logger()
+
 RETRY_AFTER_S = 1.0
 MOST_RETRY_AFTER_S = 60.0
+
+QUEUE_FULL = "queue_full"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ def queue_full(queue: Queue) -> Refusal:
     """
     again = min(MOST_RETRY_AFTER_S, max(RETRY_AFTER_S, queue.age_s))
     message = f"{queue.length} decisions wait already, as many as this server lets"
-    return Refusal(503, "queue_full", message, retry_after_s=again)
+    return Refusal(503, QUEUE_FULL, message, retry_after_s=again)
 
 
 REFUSED = (Refusal, BodyError, ValidationError, Invalid, TooManyOpen, QueueFull, StoreError)
@@ -106,7 +111,9 @@ def refusal_of(error: Exception) -> Refusal:
         case QueueFull():
             return queue_full(error.queue)
         case StoreError():
-            return Unavailable(str(error))
+            # Where the store is, and why it does not answer, is for the log.
+            log.warning("the store does not answer", reason=str(error))
+            return Unavailable("the store does not answer now")
     raise TypeError(f"{error!r} is no refusal")
 
 

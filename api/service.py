@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
+import secrets
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from api.keyring import Keyring
+from api.metrics import ApiMetrics
 from api.refusals import Refusal, Unavailable, Unsettled, queue_full
 from api.settings import ApiSettings
 from api.waiting import Waiting
@@ -18,15 +19,18 @@ from planner.decision import Decision
 from planner.reads import Wave
 from planner.vocabulary import Vocabulary
 from workers.dispatch import Dispatcher, PublishError
+from workers.failpoints import reach
 from workers.jobs import Fields, job_of, status_of
 from workers.planning import off_loop_if_long, planned
 from workers.presence import pool_view
+from workers.store.backlog import Backlog, backlog_of
 from workers.store.decisions import Decisions, Queue
 from workers.store.images import Images
 from workers.store.names import Names
 from workers.store.outcome import Outcome
 from workers.store.store import Store, StoreError
 from workers.terms import Terms
+from workers.tracing import Tracer
 
 WATCH_POOL_EVERY_S = 1.0
 WATCH_QUEUE_EVERY_S = 0.5
@@ -60,8 +64,12 @@ class Service:
         keyring: Keyring,
         images: Images,
         vocabulary: Vocabulary,
+        metrics: ApiMetrics,
+        tracer: Tracer,
     ) -> None:
         self.settings = settings
+        self.metrics = metrics
+        self._tracer = tracer
         self.decisions = decisions
         self.waiting = waiting
         self.names = names
@@ -76,8 +84,8 @@ class Service:
 
     @staticmethod
     def new_id() -> str:
-        """An id for a decision."""
-        return f"dec_{uuid.uuid4().hex}"
+        """An id for a decision: 128 random bits, which are its trace's id too (workers/tracing.py)."""
+        return f"dec_{secrets.token_hex(16)}"
 
     async def decide(self, id: str, decision: Decision, size: int, terms: Terms, wait_s: float) -> Accepted:
         """Plan, store and publish a decision under an id, and wait `wait_s` seconds for its outcome.
@@ -87,6 +95,10 @@ class Service:
         them), Refusal, TooManyOpen or Unavailable when the decision was not accepted, Unsettled or
         StoreError when that is not known within the sync limit.
         """
+        with self._tracer.root("decision", id, door=decision.door, questions=len(decision.questions)):
+            return await self._decide(id, decision, size, terms, wait_s)
+
+    async def _decide(self, id: str, decision: Decision, size: int, terms: Terms, wait_s: float) -> Accepted:
         now = asyncio.get_running_loop().time()
         settled_by = now + self.settings.sync_limit_s
         stages, wave = await self._planned(decision, size, settled_by)
@@ -95,8 +107,12 @@ class Service:
             saved = self.decisions.save(
                 id, decision, wave, stages, terms, self.waiting.channel if wait_s else ""
             )
-            await self._accepted(id, saved, settled_by)
-            await self._publish(id, wave, terms.lane, settled_by)
+            with self._tracer.span("store"):
+                await self._accepted(id, saved, settled_by)
+            self._note(id, decision)
+            reach("stored")
+            with self._tracer.span("publish"):
+                await self._publish(id, wave, terms.lane, settled_by)
             return Accepted(id, await _within(outcome, now + wait_s))
 
     async def check(self, decision: Decision, size: int) -> None:
@@ -119,7 +135,8 @@ class Service:
         try:
             async with asyncio.timeout_at(until):
                 await self._check_model(decision.model)
-                return await off_loop_if_long(decision, size, lambda: self._first_wave(decision))
+                with self._tracer.span("plan"), self.metrics.plan_seconds.time():
+                    return await off_loop_if_long(decision, size, lambda: self._first_wave(decision))
         except TimeoutError as error:
             limit = f"{self.settings.sync_limit_s:g} s"
             raise Unavailable(f"the decision could not be planned within {limit}") from error
@@ -131,6 +148,11 @@ class Service:
         except TimeoutError as error:
             limit = f"{self.settings.sync_limit_s:g} s"
             raise Unsettled(f"the store did not say within {limit} that it has the decision {id}") from error
+
+    def _note(self, id: str, decision: Decision) -> None:
+        self.metrics.accepted(decision.door).inc()
+        seen = {"state": decision.state} if self.settings.log_states else {}
+        log.debug("decision accepted", decision=id, door=decision.door, **seen)
 
     def _first_wave(self, decision: Decision) -> tuple[int, Wave]:
         return planned(decision, self._vocabulary, self.settings.most_reads)
@@ -173,6 +195,10 @@ class Service:
     async def look_at_queue(self) -> None:
         """See how many decisions wait. Raises StoreError."""
         self._queue = await self.decisions.queue()
+
+    async def backlog(self) -> Backlog:
+        """What waits in the store now. Raises StoreError."""
+        return await backlog_of(self._store)
 
     async def look_at_pool(self) -> None:
         """See the pool as the workers see it now."""

@@ -39,6 +39,13 @@ class ApiSettings(Settings):
     )
     max_batch_states: int = Field(5_000_000, ge=1, description="Most states of one batch.")
 
+    origins: str = Field("", description="Origins of web pages on other hosts that may ask, comma-separated.")
+
+    @property
+    def allowed_origins(self) -> tuple[str, ...]:
+        """The origins that may ask."""
+        return tuple(name.strip() for name in self.origins.split(",") if name.strip())
+
     @property
     def aliases(self) -> tuple[str, ...]:
         """The accepted aliases."""

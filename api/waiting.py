@@ -33,6 +33,16 @@ class Waiting:
         self._steps: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
         self._asked: list[str] = []
 
+    @property
+    def waiters(self) -> int:
+        """Requests that wait for an outcome here."""
+        return sum(map(len, self._futures.values()))
+
+    @property
+    def streams(self) -> int:
+        """Streams of events that are open here."""
+        return sum(map(len, self._steps.values()))
+
     @contextmanager
     def expecting(self, id: str) -> Iterator[asyncio.Future[Outcome]]:
         """A future of a decision's outcome. To be entered before it is published: none is missed then."""

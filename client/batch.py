@@ -29,10 +29,11 @@ from client.ask import DEFAULT_MODEL
 from client.batch_table import write_table
 from client.cells import printable
 from client.errors import BadBatchFile, BatchStopped, CannotWrite, ServerRefused, ServerUnreachable
-from client.http import DEFAULT_URL, OK, Response, bearer, json_lines, refused, send, upload
+from client.http import DEFAULT_URL, OK, Response, bearer, lines, refused, send, upload
 
 ACCEPTED = 202
 NOT_FOUND = 404
+SERVER_ERRORS = 500
 _PATH = "/v1/batches"
 _TRIES = 5
 _PAUSE_S = 1.0
@@ -163,7 +164,7 @@ class Run:
             after = f"?after={done - 1}" if done else ""
             path = f"{_PATH}/{self.started.id}/results{after}"
             try:
-                for line in json_lines(self.started.url, path, self._headers):
+                for line in lines(self.started.url, path, self._headers):
                     yield line
                     done, failures = done + 1, 0
             except ServerUnreachable:
@@ -179,7 +180,9 @@ class Run:
                 self.started.url, _PATH, headers, orjson.dumps(self._request), self._file.name, content
             )
         if response.status != ACCEPTED:
-            self._state.unlink()
+            if response.status < SERVER_ERRORS and "retry-after" not in response.headers:
+                self._state.unlink()
+                self._part.unlink()
             raise _told(response)
         return str(orjson.loads(response.content)["id"])
 
@@ -198,6 +201,7 @@ class Run:
     def _kept(self) -> tuple[int, int]:
         """How many whole lines are here, and how many of them failed. One that was cut short is dropped."""
         done = failed = size = 0
+        self._part.touch()
         with self._part.open("r+b") as part:
             for line in part:
                 if not line.endswith(b"\n"):

@@ -77,24 +77,9 @@ def send(
     return Response(response.status_code, response.content, dict(response.headers))
 
 
-def lines(url: str, path: str, headers: Mapping[str, str] | None = None) -> Iterator[str]:
-    """The lines of a response that comes bit by bit. Raises `ServerUnreachable` or `ServerRefused`."""
-    try:
-        with (
-            httpx2.Client(timeout=_STREAM_TIMEOUT, **_connection(url)) as client,
-            client.stream("GET", f"{url.rstrip('/')}{path}", headers=headers) as response,
-        ):
-            if response.status_code != OK:
-                raise refused(Response(response.status_code, response.read(), dict(response.headers)))
-            yield from response.iter_lines()
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise ServerUnreachable(url, str(error) or type(error).__name__) from error
-
-
-def json_lines(url: str, path: str, headers: Mapping[str, str] | None = None) -> Iterator[bytes]:
-    """The lines of JSON Lines that come bit by bit: ends of line alone part them, unlike in `lines`.
-
-    Only whole lines are given. Raises `ServerUnreachable` or `ServerRefused`.
+def lines(url: str, path: str, headers: Mapping[str, str] | None = None) -> Iterator[bytes]:
+    """The lines of a response that comes bit by bit: line feeds alone part them, for U+2028 and its like may
+    stand in JSON. Only whole lines are given. Raises `ServerUnreachable` or `ServerRefused`.
     """
     rest = b""
     try:

@@ -38,7 +38,7 @@ def follow(url: str, path: str, key: str | None) -> Iterator[Event]:
     while True:
         last = {"last-event-id": str(seen)} if seen else {}
         try:
-            for event in parsed(lines(url, path, {**bearer(key), **last})):
+            for event in parsed(map(bytes.decode, lines(url, path, {**bearer(key), **last}))):
                 seen, until = event.number, time.monotonic() + PATIENCE_S
                 yield event
                 if event.name == DONE:

@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from client.cells import cell
-from client.errors import JobEnded, ServerRefused
-from client.http import DEFAULT_URL, OK, Response, bearer, post, refused, send
+from client.errors import JobEnded
+from client.http import DEFAULT_URL, OK, bearer, object_of, post, send
 from client.job_events import DONE, follow
 from client.view import decision_view
 
@@ -103,7 +103,7 @@ def cancel(
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Ask for it alone.")] = False,
 ) -> None:
     """Have a job canceled, and wait until its reads have stopped. Fails when it ended otherwise."""
-    job = _object(post(url, f"{_path(id)}/cancel", None, bearer(key)), ACCEPTED)
+    job = object_of(post(url, f"{_path(id)}/cancel", None, bearer(key)), ACCEPTED)
     while not no_wait and not job["done"]:
         job = _job(url, id, key, LONG_POLL_S)
     if job["done"] and job["status"] != "canceled":
@@ -114,7 +114,7 @@ def cancel(
 def submitted(url: str, body: Mapping[str, Any], key: str | None) -> str:
     """The id of a decision that is not waited for. Raises `ServerUnreachable` or `ServerRefused`."""
     headers = {**bearer(key), "prefer": "respond-async"}
-    return str(_object(post(url, "/v1/systemone", body, headers), ACCEPTED)["id"])
+    return str(object_of(post(url, "/v1/systemone", body, headers), ACCEPTED)["id"])
 
 
 def job_view(job: Mapping[str, Any]) -> RenderableType:
@@ -166,7 +166,7 @@ def _jobs(url: str, key: str | None, status: str | None, most: int) -> list[dict
     query: dict[str, Any] = {"status": status} if status else {}
     while len(found) < most:
         query["limit"] = min(PAGE, most - len(found))
-        page = _object(send("GET", url, f"/v1/jobs?{urlencode(query)}", bearer(key)), OK)
+        page = object_of(send("GET", url, f"/v1/jobs?{urlencode(query)}", bearer(key)), OK)
         found += page["data"]
         if page["next"] is None:
             break
@@ -179,7 +179,7 @@ def _job(url: str, id: str, key: str | None, wait: float) -> dict[str, Any]:
     until = time.monotonic() + wait
     while True:
         left = min(LONG_POLL_S, max(0.0, until - time.monotonic()))
-        job = _object(send("GET", url, f"{_path(id)}?wait={left:.3f}", bearer(key)), OK)
+        job = object_of(send("GET", url, f"{_path(id)}?wait={left:.3f}", bearer(key)), OK)
         if job["done"] or time.monotonic() >= until:
             return job
 
@@ -217,19 +217,6 @@ def _ending(job: Mapping[str, Any]) -> str:
 
 def _path(id: str) -> str:
     return f"/v1/jobs/{quote(id, safe='')}"
-
-
-def _object(response: Response, expected: int) -> dict[str, Any]:
-    """The JSON object of a response. Raises `ServerRefused` for another status, or another body."""
-    if response.status != expected:
-        raise refused(response)
-    try:
-        body = orjson.loads(response.content)
-    except orjson.JSONDecodeError as error:
-        raise ServerRefused(response.status, f"{response.status} with a body that is no JSON") from error
-    if not isinstance(body, dict):
-        raise ServerRefused(response.status, f"{response.status} with a body that is no JSON object")
-    return body
 
 
 def _print_json(value: Any) -> None:

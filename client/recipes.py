@@ -27,9 +27,9 @@ class Recipes:
     guard: Guard
     lock: int
 
-    def redis(self, port: int, folder: Path) -> Child:
+    def redis(self, port: int, folder: Path, arguments: Sequence[str] = ()) -> Child:
         """A Redis on the loopback address with its data in `folder`."""
-        return self._child("redis", redis_command(port, folder), pass_fds=(self.lock,))
+        return self._child("redis", [*redis_command(port, folder), *arguments], pass_fds=(self.lock,))
 
     def tokenizer(self) -> Child:
         """A process that builds the stand-in's tokenizer folder where it is missing, and prints its path."""

@@ -39,7 +39,8 @@ class Stack:
     """The processes of one Canvass, up from `start` (or `with`) to `stop`.
 
     engines: `llama`, `script:FILE` or `upstream:URL` for stand-ins, or URLs separated by commas.
-    engine_count, profile, engine_args: how many stand-ins, their latency profile, further arguments.
+    engine_count, profile, engine_args: how many stand-ins, their latency profile, further arguments;
+    each_engine_args: those that the first, the second and so on alone gets. redis_args: arguments of Redis.
     workers, apis: processes of each. batch_workers: further workers, for batches alone and at low priority;
     with 0 the ordinary ones serve batches too, otherwise they do not. host, port: where the first API
     listens; port 0 is a free one. redis_url: a Redis to use; None starts one. data: folder of Redis and the
@@ -58,12 +59,14 @@ class Stack:
         engine_count: int = 1,
         profile: str = "zero",
         engine_args: Sequence[str] = (),
+        each_engine_args: Sequence[Sequence[str]] = (),
         workers: int = 1,
         batch_workers: int = 0,
         apis: int = 1,
         host: str = "127.0.0.1",
         port: int = 0,
         redis_url: str | None = None,
+        redis_args: Sequence[str] = (),
         data: Path | None = None,
         env: Mapping[str, str] | None = None,
         timeout_s: float | None = 120.0,
@@ -83,6 +86,8 @@ class Stack:
             self.engine_urls = [url.strip().rstrip("/") for url in engines.split(",") if url.strip()]
         self._counts = (engine_count if self._backend else 0, workers, batch_workers, apis)
         self._engine_args = ("--profile", profile, *engine_args)
+        self._each_engine_args = tuple(each_engine_args)
+        self._redis_args = tuple(redis_args)
         self._host, self._port = host, port
         self._data = data
         self._extra = dict(env or {})
@@ -148,9 +153,11 @@ class Stack:
         self.workers.append(worker)
         return worker
 
-    def add_engine(self) -> Child:
-        """Start one more stand-in engine, ready on return; workers started later will know it."""
-        engine = self._start_engine()
+    def add_engine(self, *arguments: str) -> Child:
+        """Start one more stand-in engine, with further arguments of its own, ready on return; workers started
+        later will know it.
+        """
+        engine = self._start_engine(arguments)
         self._await_engine(engine)
         self._settings["CANVASS_ENGINES"] = ",".join(self.engine_urls)
         return engine
@@ -197,8 +204,8 @@ class Stack:
         if self._backend:
             self._tokenizer = self._recipes.tokenizer()
             self._tokenizer.start()
-        for _ in range(engines):
-            self._start_engine()
+        for number in range(engines):
+            self._start_engine(*self._each_engine_args[number : number + 1])
         if self.redis:
             self._await_redis()
             self._report(f"Redis        {self.redis_url}")
@@ -225,12 +232,12 @@ class Stack:
     def _start_redis(self) -> None:
         port = free_port()
         self.redis_url = f"redis://127.0.0.1:{port}/0"
-        self.redis = self._recipes.redis(port, self.logs.with_name("redis"))
+        self.redis = self._recipes.redis(port, self.logs.with_name("redis"), self._redis_args)
         self.redis.start()
 
-    def _start_engine(self) -> Child:
+    def _start_engine(self, own: Sequence[str] = ()) -> Child:
         number = len(self.engines) + 1
-        engine = self._recipes.engine(number, self._backend, self._engine_args, self._extra)
+        engine = self._recipes.engine(number, self._backend, (*self._engine_args, *own), self._extra)
         engine.start()
         self.engines.append(engine)
         return engine

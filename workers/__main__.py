@@ -22,6 +22,7 @@ def main() -> None:
         os.nice(BATCH_NICENESS)
     make_worker(settings).worker_main(
         [
+            "--quiet",
             "worker",
             "--pool=threads",
             f"--concurrency={settings.worker_threads}",

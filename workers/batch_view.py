@@ -53,4 +53,9 @@ def counts_of(fields: Fields) -> dict[str, int]:
 def batch_urls_of(id: str) -> dict[str, str]:
     """Where a batch is found, below the server's base URL."""
     batch = f"/v1/batches/{id}"
-    return {"get": batch, "results": f"{batch}/results", "cancel": f"{batch}/cancel"}
+    return {
+        "get": batch,
+        "results": f"{batch}/results",
+        "cancel": f"{batch}/cancel",
+        "deliveries": f"/v1/jobs/{id}/deliveries",
+    }

@@ -26,12 +26,14 @@ from planner.vocabulary import Vocabulary
 from workers.batch_lines import BadLine, bad_line_of, decision_of, read_line
 from workers.celery_app import BATCH
 from workers.dispatch import Dispatcher, PublishError
+from workers.failpoints import reach
 from workers.planning import off_loop_if_long, planned
 from workers.pool.pool import Pool
 from workers.settings import Settings
 from workers.store.batches import Batches, Fed, Feeding, Piece, Shared
 from workers.store.decisions import Decisions, id_of_item
 from workers.store.store import StoreError
+from workers.tracing import Tracer
 
 LOOK_EVERY_S = 0.01
 """Seconds between looks at how much room there is."""
@@ -76,7 +78,9 @@ class Feeder:
         dispatcher: Dispatcher,
         vocabulary: Vocabulary,
         settings: Settings,
+        tracer: Tracer,
     ) -> None:
+        self._tracer = tracer
         self._batches = batches
         self._decisions = decisions
         self._pool = pool
@@ -148,6 +152,7 @@ class Feeder:
             return
         states = [await self._prepared(held, *place) for place in await self._next(id, held, batch, group)]
         taken = await self._batches.feed(id, batch, held.shared.terms, states)
+        reach("fed")
         ready = [state for state, fed in zip(states, taken, strict=True) if fed and state.asked]
         reads = sum(len(state.asked[1].all) for state in ready if state.asked)
         self._feed_at = monotonic() + reads / self._settings.batch_reads_beside
@@ -189,9 +194,12 @@ class Feeder:
     async def _publish(self, id: str, state: Fed) -> None:
         """Publish a decision. A queue that is away is no failure: the watchdog publishes it later."""
         assert state.asked is not None
-        item = id_of_item(id, state.index)
+        item, decision = id_of_item(id, state.index), state.asked[0]
+        seen = {"state": decision.state} if self._settings.log_states else {}
+        log.debug("decision accepted", decision=item, door=decision.door, **seen)
         try:
-            await self._dispatcher.publish(item, 0, state.asked[1], BATCH)
+            with self._tracer.root("decision", item, door=decision.door):
+                await self._dispatcher.publish(item, 0, state.asked[1], BATCH)
         except PublishError as error:
             log.warning("not published yet", decision=item, reason=str(error))
 

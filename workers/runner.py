@@ -21,6 +21,8 @@ from planner.span_parts import decoded
 from planner.vocabulary import Vocabulary
 from planner.waves import next_wave
 from workers.dispatch import Dispatcher, PublishError, Ready, shard_of
+from workers.failpoints import reach
+from workers.metrics import WorkerMetrics
 from workers.planning import PlanCache, off_loop_if_long
 from workers.pool.draws import MOST_DRAWS, in_draws
 from workers.pool.reading import Demand, Reader
@@ -29,6 +31,7 @@ from workers.store.decisions import Decisions, Snapshot
 from workers.store.leases import Leases
 from workers.store.outcome import CANCELED, EXPIRED, Outcome, failed
 from workers.store.store import StoreError
+from workers.tracing import Tracer
 
 PIECE = 256
 """Reads of a shard whose results are kept together."""
@@ -59,7 +62,11 @@ class Runner:
         dispatcher: Dispatcher,
         vocabulary: Vocabulary,
         settings: Settings,
+        metrics: WorkerMetrics,
+        tracer: Tracer,
     ) -> None:
+        self._metrics = metrics
+        self._tracer = tracer
         self._decisions = decisions
         self._leases = leases
         self._reader = reader
@@ -92,23 +99,28 @@ class Runner:
 
     async def _run_shard(self, id: str, number: int, shard: int, shards: int) -> int:
         reads: list[AnyRead] = []
-        async with self._answerable(id, alone=False):
+        async with self._answerable(id, "shard", number, alone=False):
             snapshot = await self._decisions.load(id)
             if snapshot is not None and snapshot.number == number:
                 _require_wanted(snapshot)
                 if snapshot.started is None:
                     await self._decisions.start(id)
+                reach("claimed")
                 mine = shard_of(snapshot.wave.all, shard, shards)
                 reads = [read for read in mine if read.id not in snapshot.results]
                 for start in range(0, len(reads), PIECE):
                     piece = reads[start : start + PIECE]
-                    if not await self._decisions.put_results(id, await self._read_all(snapshot, piece)):
+                    results = await self._read_all(snapshot, piece)
+                    reach("read")
+                    if not await self._decisions.put_results(id, results):
                         break
+                    reach("kept")
         return len(reads)
 
     async def advance(self, id: str, number: int) -> None:
         """Advance a plan whose shards have all run. What they lost is asked for again."""
-        async with self._answerable(id):
+        async with self._answerable(id, "advance", number):
+            reach("chord-body")
             snapshot = await self._decisions.load(id)
             if snapshot is not None and snapshot.number == number:
                 _require_wanted(snapshot)
@@ -137,17 +149,21 @@ class Runner:
                 reading.cancel()
 
     async def _run_one(self, id: str, number: int) -> None:
-        async with self._answerable(id):
+        async with self._answerable(id, "wave", number):
             snapshot = await self._decisions.claim(id, number)
             if snapshot is None:
                 return
+            reach("claimed")
             _require_wanted(snapshot)
             reads = [read for read in snapshot.wave.all if read.id not in snapshot.results]
             results = await self._read_all(snapshot, reads)
+            reach("read")
             await self._advance(snapshot, results)
 
     @asynccontextmanager
-    async def _answerable(self, id: str, *, alone: bool = True) -> AsyncIterator[None]:
+    async def _answerable(
+        self, id: str, span: str, number: int, *, alone: bool = True
+    ) -> AsyncIterator[None]:
         """Hold a decision's lease while it is worked on, end it when it is stopped, and answer for
         faults of ours.
 
@@ -156,7 +172,8 @@ class Runner:
         """
         self._running[id] += 1
         try:
-            yield
+            with self._tracer.within(span, id, wave=number):
+                yield
         except Stopped as stop:
             if stop.outcome is None:
                 # Of a shard, the chord's body asks again for what it did not read.
@@ -201,6 +218,7 @@ class Runner:
 
     async def _hand_back(self, snapshot: Snapshot) -> None:
         log.info("decision handed back", decision=snapshot.id)
+        self._metrics.hand_backs.inc()
         await self._leases.release(snapshot.id)
         await self._dispatcher.publish_again(snapshot.id, snapshot.number, snapshot.lane)
 
@@ -248,14 +266,16 @@ class Runner:
         outcome = await self._plan_on(snapshot, {**snapshot.results, **results})
         if isinstance(outcome, Wave):
             if await self._decisions.advance(snapshot, outcome, results):
+                reach("advanced")
                 await self._dispatcher.publish(snapshot.id, snapshot.number + 1, outcome, snapshot.lane)
+                reach("published")
         elif isinstance(outcome, Failure):
-            log.warning("decision failed", decision=snapshot.id, code=outcome.code, reason=outcome.message)
             await self._decisions.finish(snapshot.id, failed(outcome))
         else:
             total_ms = 1000 * (time() - snapshot.created)
             timing = Timing(snapshot.queued_ms, total_ms, snapshot.created, snapshot.id)
             body = DIALECTS[snapshot.decision.door].render(snapshot.decision, outcome, timing)
+            reach("finishing")
             await self._decisions.finish(snapshot.id, Outcome("succeeded", orjson.dumps(body)))
 
     async def _plan_on(self, snapshot: Snapshot, results: Mapping[str, Result]) -> Wave | Answers | Failure:
@@ -265,7 +285,8 @@ class Runner:
             except Invalid as error:
                 return Failure(error.kind, error.message)
 
-        return await off_loop_if_long(snapshot.decision, snapshot.size, plan_on)
+        with self._tracer.span("plan"), self._metrics.plan_seconds.time():
+            return await off_loop_if_long(snapshot.decision, snapshot.size, plan_on)
 
 
 def _require_wanted(snapshot: Snapshot) -> None:

@@ -21,7 +21,10 @@ from workers.dispatch import Dispatcher
 from workers.feeder import LOOK_EVERY_S as FEED_EVERY_S
 from workers.feeder import Feeder
 from workers.hang_guard import guard
+from workers.metrics import WorkerMetrics
+from workers.metrics_port import TRY_AGAIN_S, tell_metrics
 from workers.pool.canary import Canary
+from workers.pool.gauges import SCRAPE_EVERY_S, PoolGauges
 from workers.pool.pool import Pool
 from workers.pool.reading import Reader
 from workers.pool.vllm import VllmClient
@@ -39,6 +42,7 @@ from workers.store.leases import Leases
 from workers.store.listening import RECONNECT_PAUSE_S, listen
 from workers.store.store import Store, connect
 from workers.tokenizers import load_vocabulary, settle_memory
+from workers.tracing import Tracer, make_tracer
 from workers.watchdog import LOOK_EVERY_S, Watchdog
 from workers.webhooks.courier import LOOK_EVERY_S as LOOK_AT_DELIVERIES_EVERY_S
 from workers.webhooks.courier import Courier
@@ -87,6 +91,7 @@ class Runtime:
     store: Store
     redis: Redis
     session: aiohttp.ClientSession
+    tracer: Tracer
     background: list[asyncio.Task[None]]
 
     @staticmethod
@@ -106,6 +111,7 @@ class Runtime:
             )
             redis = connect(settings)
             store = Store(redis, settings)
+            metrics, tracer = WorkerMetrics(), make_tracer("canvass-worker")
             client = VllmClient(session, vocabulary.pad)
             canary = Canary(
                 client, vocabulary, constrained=settings.constrained, samples=settings.engine_samples
@@ -125,14 +131,17 @@ class Runtime:
                 patience_s=settings.pool_patience_s,
                 constrained=settings.constrained,
                 images=Images(store, settings),
+                metrics=metrics.reads,
+                tracer=tracer,
             )
             dispatcher = Dispatcher(app, settings)
-            decisions, leases = Decisions(store, settings), Leases(store, settings)
-            runner = Runner(decisions, leases, reader, dispatcher, vocabulary, settings)
+            decisions, leases = Decisions(store, settings, metrics.decisions), Leases(store, settings)
+            runner = Runner(decisions, leases, reader, dispatcher, vocabulary, settings, metrics, tracer)
             presence = Presence(store, f"{socket.gethostname()}-{os.getpid()}", pool)
             engines = Engines(store)
-            watchdog = Watchdog(decisions, leases, dispatcher)
-            courier = Courier(Deliveries(store, settings), Keys(store), dispatcher, settings)
+            watchdog = Watchdog(decisions, leases, dispatcher, metrics)
+            courier = Courier(Deliveries(store, settings), Keys(store), dispatcher, settings, metrics)
+            gauges = PoolGauges(lambda: pool.engines, client, thread.loop.time, metrics.registry)
 
             async def follow_engines() -> None:
                 said = await engines.all()
@@ -144,7 +153,13 @@ class Runtime:
             async def hear_cancels() -> None:
                 await listen(redis, decisions.cancels, lambda id: runner.cancel(id.decode()))
 
-            feeder = Feeder(Batches(store, settings), decisions, pool, dispatcher, vocabulary, settings)
+            async def tell() -> None:
+                await tell_metrics(metrics.registry, settings.metrics_host, settings.metrics_port)
+
+            feeder = Feeder(
+                Batches(store, settings), decisions, pool, dispatcher, vocabulary, settings, tracer
+            )
+            telling = ((tell, TRY_AGAIN_S), (gauges.look, SCRAPE_EVERY_S))
             feeding = ((feeder.look, FEED_EVERY_S), (feeder.renew, settings.lease_s / 4))
             background = [
                 asyncio.create_task(keep_doing(work, every_s))
@@ -157,9 +172,10 @@ class Runtime:
                     (courier.look, LOOK_AT_DELIVERIES_EVERY_S),
                     (hear_cancels, RECONNECT_PAUSE_S),
                     *(feeding if BATCH in settings.lanes else ()),
+                    *(telling if settings.metrics_port else ()),
                 )
             ]
-            return Runtime(thread, runner, courier, dispatcher, store, redis, session, background)
+            return Runtime(thread, runner, courier, dispatcher, store, redis, session, tracer, background)
 
         return thread.call(build())
 
@@ -184,5 +200,6 @@ class Runtime:
             await self.redis.aclose()
 
         self.thread.call(close())
+        self.tracer.close()
         self.dispatcher.close()
         self.thread.stop()

@@ -50,6 +50,17 @@ class Settings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="Least weight of what is logged."
     )
+    log_states: bool = Field(
+        False, description="Log what is decided about too: each accepted decision with its state, at DEBUG."
+    )
+    metrics_host: str = Field("127.0.0.1", description="Address on which a worker tells its metrics.")
+    metrics_port: int = Field(
+        0,
+        ge=0,
+        le=65535,
+        description="Port on which a worker tells its metrics, one for each process; 0: it tells none. An "
+        "API tells its own at /metrics.",
+    )
 
     queues: str = Field(
         "interactive,batch",

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from celery import Celery
 from celery.exceptions import Reject
-from celery.signals import worker_init, worker_shutdown, worker_shutting_down
+from celery.signals import setup_logging, worker_init, worker_shutdown, worker_shutting_down
 
 from workers.celery_app import ADVANCE, DELIVER, RUN, SHARD, make_celery
 from workers.dispatch import PublishError
@@ -30,6 +30,10 @@ def make_worker(settings: Settings) -> Celery:
     """The application of a worker process. Its runtime starts with the worker and ends with it."""
     app = make_celery(settings)
     running: list[Runtime] = []
+
+    @setup_logging.connect(weak=False)
+    def leave_logs_alone(**_: Any) -> None:
+        """That somebody is here keeps Celery from setting up its own (workers/logs.py does)."""
 
     @worker_init.connect(weak=False)
     def start(**_: Any) -> None:

@@ -22,7 +22,11 @@ class HubTokenizer:
 
     def __init__(self, name: str) -> None:
         from transformers import AutoTokenizer
+        from transformers.utils import logging
 
+        # What it has to say is logged as everything else is (workers/logs.py).
+        logging.disable_default_handler()
+        logging.enable_propagation()
         self._loaded: Any = AutoTokenizer.from_pretrained(name)
         self._markup: Any = self._loaded.backend_tokenizer
         self._plain: Any = copy.deepcopy(self._markup)

@@ -14,6 +14,7 @@ from time import time
 import structlog
 
 from workers.dispatch import Dispatcher
+from workers.metrics import WorkerMetrics
 from workers.store.decisions import Decisions
 from workers.store.leases import Leases
 from workers.store.outcome import CANCELED, EXPIRED
@@ -28,7 +29,10 @@ log = structlog.get_logger()
 class Watchdog:
     """Looks for leases that ran out."""
 
-    def __init__(self, decisions: Decisions, leases: Leases, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, decisions: Decisions, leases: Leases, dispatcher: Dispatcher, metrics: WorkerMetrics
+    ) -> None:
+        self._metrics = metrics
         self._decisions = decisions
         self._leases = leases
         self._dispatcher = dispatcher
@@ -44,10 +48,10 @@ class Watchdog:
         if snapshot is None:
             await self._leases.drop(id)
         elif snapshot.deadline <= time():
-            log.warning("decision expired", decision=id)
             await self._decisions.finish(id, EXPIRED)
         elif snapshot.canceling:
             await self._decisions.finish(id, CANCELED)
         else:
             log.warning("decision taken over", decision=id, wave=snapshot.number)
+            self._metrics.takeovers.inc()
             await self._dispatcher.publish_again(id, snapshot.number, snapshot.lane)

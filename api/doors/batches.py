@@ -216,11 +216,12 @@ async def _create(
             return earlier, True
     try:
         total, pieces = await store_lines(batches, id, posted.lines, service.settings.max_batch_states)
-        await batches.save(id, asked, caller.salt, terms, total, pieces)
     except REFUSED:
         if name:
             await service.names.release(name)
         raise
+    # Where the store does not answer it may be accepted all the same: who comes again with the key finds out.
+    await batches.save(id, asked, caller.salt, terms, total, pieces)
     return id, False
 
 

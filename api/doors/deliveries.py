@@ -15,6 +15,7 @@ from api.schemas import Delivery, DeliveryList
 from api.service import Service
 from workers.jobs import rfc3339
 from workers.store import deliveries as store
+from workers.store.decisions import BATCH_PREFIX
 from workers.webhooks.payload import webhook_id
 
 router = APIRouter(prefix="/v1/jobs/{id}/deliveries", tags=["webhooks"], responses=PROBLEM)
@@ -61,6 +62,8 @@ async def _own(
 ) -> list[store.Delivery]:
     """The deliveries of a job of the caller's. Raises Refusal (404)."""
     found = await deliveries.of(id)
+    if not found and id.startswith(BATCH_PREFIX):
+        return []
     if not found:
         await service.job_fields(id, caller.id)
     elif found[0].owner != caller.id:

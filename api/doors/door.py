@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from time import time
 
 import orjson
+import structlog
 from fastapi import Request, Response
 
 from api.body import Body, read_body
 from api.callers import ANYONE, Caller
 from api.images import images_of
 from api.preferences import Preference, read_preference
-from api.refusals import REFUSED, Refusal, Unsettled, refusal_of, refusal_of_failure
+from api.refusals import QUEUE_FULL, REFUSED, Refusal, Unsettled, refusal_of, refusal_of_failure
 from api.repeats import MOST_KEY, decision_of_key, decision_of_twin, told
 from api.service import Accepted, Service
 from api.terms import terms_of
@@ -32,6 +33,8 @@ VARY = {"Vary": "Prefer"}
 
 RETRY_COUNTS = ("x-typesafe-retry-count", "x-stainless-retry-count")
 """Headers in which the official SDKs say how often they sent this before."""
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,13 @@ class Door:
             preference = read_preference(request.headers.getlist("prefer"))
             accepted, replayed = await self._decide(request, service, caller, body, preference)
             headers |= {self.id_header: accepted.id, **(REPLAYED if replayed else {})}
-            response = await _told(service, caller, accepted, preference)
             if preference.applied:
                 headers["Preference-Applied"] = preference.applied
+            response = await _told(service, caller, accepted, preference)
         except REFUSED as error:
-            response = self.refuse(refusal_of(error))
+            refusal = refusal_of(error)
+            _note(service, refusal, headers.get(self.id_header))
+            response = self.refuse(refusal)
         response.headers.update({**headers, **caller.headers})
         return response
 
@@ -119,6 +124,13 @@ class Door:
         if accepted.outcome is None:
             await told(service.names, name, named, keep_s)
         return accepted, False
+
+
+def _note(service: Service, refusal: Refusal, id: str | None) -> None:
+    """Count a refusal, and log one that is no fault of the client's. A full queue is refused too often."""
+    service.metrics.refusals(refusal.code).inc()
+    if refusal.status >= 500 and refusal.code != QUEUE_FULL:
+        log.warning("decision not answered", decision=id, code=refusal.code, reason=refusal.message)
 
 
 async def _told(service: Service, caller: Caller, accepted: Accepted, preference: Preference) -> Response:

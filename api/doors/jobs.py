@@ -14,7 +14,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from api.doors.native import TheCaller, TheService, own_job
 from api.pages import page_of_jobs
 from api.preferences import MOST_WAIT_S
-from api.problems import PROBLEM
+from api.problems import PROBLEM, NothingMore
 from api.refusals import Refusal
 from api.schemas import Job, JobList, Status
 from workers.jobs import TERMINAL, Fields, events_of, status_of
@@ -70,15 +70,29 @@ async def cancel_job(
     return _json(await service.job(id, caller.id), status=202)
 
 
-@router.get("/{id}/events", summary="A job's events as they happen", response_class=EventSourceResponse)
+LastEvent = Annotated[int, Header(ge=0, description="The last event seen: the stream goes on after it.")]
+
+
+async def require_more(
+    id: str, fields: Annotated[Fields, Depends(own_job)], last_event_id: LastEvent = 0
+) -> None:
+    """Raise NothingMore for who has seen the last event."""
+    if status_of(fields) in TERMINAL and last_event_id >= len(events_of(id, fields)):
+        raise NothingMore
+
+
+@router.get(
+    "/{id}/events",
+    summary="A job's events as they happen",
+    response_class=EventSourceResponse,
+    responses={204: {"description": "There is nothing after the last event seen"}},
+)
 async def job_events(
     id: str,
     service: TheService,
     caller: TheCaller,
-    _: Annotated[Fields, Depends(own_job)],
-    last_event_id: Annotated[
-        int, Header(ge=0, description="The last event seen: the stream goes on after it.")
-    ] = 0,
+    _: Annotated[None, Depends(require_more)],
+    last_event_id: LastEvent = 0,
 ) -> AsyncIterator[ServerSentEvent]:
     """`queued`, `started`, `stage`, `progress`, `done`, numbered from 1. `done` carries the job, and is the
     last. A stream that ends without it is to be asked for again.

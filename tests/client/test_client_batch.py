@@ -93,6 +93,8 @@ def server() -> Iterator[Server]:
             content = json.dumps(body).encode()
             self.send_response(status)
             self.send_header("content-length", str(len(content)))
+            if status == 409:
+                self.send_header("retry-after", "1")
             self.end_headers()
             self.wfile.write(content)
 
@@ -167,6 +169,15 @@ def test_the_same_command_goes_on_from_what_it_has(run: Run, server: Server, tmp
     assert [json.loads(text)["index"] for text in lines] == list(range(7))
 
 
+def test_results_that_were_removed_are_taken_again(run: Run, server: Server, tmp_path: Path) -> None:
+    server.breaks = [3, 3, 3, 3, 3, 3]
+    assert run() == 1
+    (tmp_path / "out.jsonl.part").unlink()
+    server.breaks = []
+    assert run() == 0
+    assert len((tmp_path / "out.jsonl").read_bytes().splitlines()) == 7
+
+
 def test_another_file_does_not_go_on_with_a_batch(
     run: Run, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -194,7 +205,14 @@ def test_a_refused_batch_says_why_and_leaves_no_state(
     server.refused = 422
     assert run() == 1
     assert "422 invalid_request: questions: wrong" in capsys.readouterr().err
-    assert not (tmp_path / "out.jsonl.batch").exists()
+    assert not list(tmp_path.glob("out.jsonl*"))
+
+
+def test_a_batch_that_may_be_accepted_is_asked_for_again_under_its_key(run: Run, server: Server) -> None:
+    for server.refused in (409, 503, 0):
+        assert run() == (1 if server.refused else 0)
+    assert len(server.posts) == 3
+    assert len({headers["idempotency-key"] for headers, _ in server.posts}) == 1
 
 
 def test_a_table_has_a_row_per_state_and_columns_per_question(run: Run, tmp_path: Path) -> None:
@@ -225,7 +243,7 @@ def test_ctrl_c_says_how_to_go_on_and_how_to_cancel(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("client.batch.json_lines", interrupted)
+        patched.setattr("client.batch.lines", interrupted)
         assert run() == 1
     said = capsys.readouterr().err
     assert "bat_1 runs on" in said

@@ -77,6 +77,13 @@ def test_watching_as_json_prints_the_job_alone(stack: Stack, canvass: Any) -> No
     assert json.loads(printed)["result"]["answers"]["q0"]["noul"] == 0.75
 
 
+def test_watching_takes_whatever_stands_in_the_metadata(stack: Stack, canvass: Any) -> None:
+    metadata = {"note": "line\u2028paragraph\u2029next\x85"}
+    status, printed, _ = canvass("jobs", "watch", submit(stack, ONE, metadata=metadata), "--json")
+    assert status == 0
+    assert json.loads(printed)["metadata"] == metadata
+
+
 def test_watching_a_job_without_answers_fails_and_says_why(stack: Stack, canvass: Any) -> None:
     status, printed, complained = canvass("jobs", "watch", submit(stack, STAGES, deadline_ms=400))
     assert status == 1
@@ -105,7 +112,7 @@ def test_events_come_once_through_a_lost_connection(stack: Stack, monkeypatch: p
     asked: list[str] = []
     real = http.lines
 
-    def short(url: str, path: str, headers: dict[str, str]) -> Iterator[str]:
+    def short(url: str, path: str, headers: dict[str, str]) -> Iterator[bytes]:
         asked.append(headers.get("last-event-id", ""))
         for number, line in enumerate(real(url, path, headers)):
             yield line

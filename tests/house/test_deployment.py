@@ -17,6 +17,7 @@ from api.app import make_app
 from api.settings import ApiSettings
 from engine.options import parse_options
 from workers.celery_app import LANES
+from workers.tracing import ENDPOINTS
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -26,8 +27,9 @@ OURS = ("engine", "worker", "batch-worker", "api")
 
 
 def test_the_services_are_all_there() -> None:
-    assert set(SERVICES) == {"redis", "engine", "worker", "batch-worker", "api", "vllm"}
-    assert [name for name, service in SERVICES.items() if "profiles" in service] == ["vllm"]
+    optional = {name: service["profiles"] for name, service in SERVICES.items() if "profiles" in service}
+    assert set(SERVICES) == {"redis", "engine", "worker", "batch-worker", "api", *optional}
+    assert optional == {"vllm": ["gpu"], "prometheus": ["observe"], "grafana": ["observe"]}
 
 
 def test_redis_appends_to_a_file_and_evicts_nothing() -> None:
@@ -46,7 +48,7 @@ def test_commands_name_modules_that_run(name: str) -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_environment_names_are_settings(name: str) -> None:
-    known = {f"CANVASS_{field.upper()}" for field in ApiSettings.model_fields}
+    known = {f"CANVASS_{field.upper()}" for field in ApiSettings.model_fields} | set(ENDPOINTS)
     assert set(SERVICES[name]["environment"]) <= known
 
 

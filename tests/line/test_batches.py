@@ -134,10 +134,11 @@ def test_csv_with_a_state_column_and_with_others(fast: Stack) -> None:
         (None, "succeeded"),
     ]
     second = upload(
-        fast, "b.csv", b"custom_id,subject,body\nx,Fire,Printer\ny,too few\nz,a,b,c\n\xff,\xff,b\n"
+        fast, "b.csv", b"custom_id,subject,body\nx,Fire,Printer\ny,too few\nz,a,b,c\n\xff,\xff,b\n\xff\n"
     )
     lines = results(fast, second.json()["id"])
-    assert [line["status"] for line in lines] == ["succeeded", "failed", "failed", "failed"]
+    assert [line["status"] for line in lines] == ["succeeded", "failed", "failed", "failed", "failed"]
+    assert [line["custom_id"] for line in lines] == ["x", "y", "z", None, None]
     assert {line["error"]["code"] for line in lines[1:]} == {"invalid_csv"}
 
 
@@ -161,6 +162,16 @@ def test_what_is_wrong_with_the_request_refuses_all_of_it(
     assert response.headers["content-type"] == "application/problem+json"
 
 
+def test_a_csv_row_that_is_too_long_fails_alone(fast: Stack) -> None:
+    most = 16 * 2**20
+    long = b"x" * most
+    response = upload(fast, "a.csv", b"state\none\n" + long + b'y\r\n"two\n' + long + b'"\nthree\n')
+    assert response.status_code == 202, response.text
+    lines = results(fast, response.json()["id"])
+    assert [line.get("error", {}).get("code") for line in lines] == [None, "too_long", "too_long", None]
+    assert str(most) in lines[1]["error"]["message"]
+
+
 def test_a_form_that_is_not_as_it_should_be_is_refused(fast: Stack) -> None:
     assert upload(fast, "states.txt", b"{}").json()["code"] == "bad_file"
     assert upload(fast, "states.csv", b"custom_id\nx\n").json()["code"] == "bad_file"
@@ -168,6 +179,14 @@ def test_a_form_that_is_not_as_it_should_be_is_refused(fast: Stack) -> None:
     assert upload(fast, "states.jsonl", b"{}", states=["a"]).json()["code"] == "invalid_request"
     alone = httpx2.post(f"{fast.url}/v1/batches", files={"file": ("states.jsonl", b"{}")})
     assert (alone.status_code, alone.json()["code"]) == (422, "bad_form")
+    deep: Any = []
+    for _ in range(300):
+        deep = [deep]
+    assert upload(fast, "states.jsonl", b"{}", other=deep).json()["code"] == "invalid_json"
+    headers = {"content-type": "multipart/form-data; boundary=q; charset=undefined"}
+    part = b'--q\r\nContent-Disposition: form-data; name="request"\r\n\r\n{}\r\n--q--\r\n'
+    unknown = httpx2.post(f"{fast.url}/v1/batches", content=part, headers=headers)
+    assert (unknown.status_code, unknown.json()["code"]) == (422, "bad_form")
 
 
 def test_two_thousand_states_are_answered_once_each_and_in_order(fast: Stack) -> None:

@@ -50,6 +50,8 @@ def idle_stream(slow: Stack) -> Iterator[Heard]:
             await Decisions(Store(redis, settings), settings).save(
                 IDLE, decision, Wave(0, ()), 1, Terms(), ""
             )
+            # Without a lease no watchdog sees to it either.
+            await redis.zrem(f"{settings.key_prefix}:leases", IDLE)
 
     asyncio.run(save())
     with ThreadPoolExecutor() as threads:

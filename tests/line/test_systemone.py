@@ -186,7 +186,7 @@ INVALID: dict[str, tuple[dict[str, Any], list[str | int]]] = {
         ["body", "samples"],
     ),
     "an ask of nothing known": ({"questions": {"a": _noul()}, "ask": ["z"]}, ["body", "ask", 0]),
-    "a thought, not served yet": ({"questions": {"a": _noul()}, "think": 100}, ["body", "think"]),
+    "a thought too long": ({"questions": {"a": _noul()}, "think": 5000}, ["body", "think"]),
 }
 
 

@@ -134,3 +134,8 @@ def test_a_good_secret_and_a_good_allow_list_are_settings() -> None:
     assert "AAAA" not in repr(settings)
     with pytest.raises(ValueError, match="no host"):
         Settings(webhook_allow="http://localhost")
+
+
+def test_the_quick_second_attempt_is_made_however_long_the_first_one_hung() -> None:
+    after = after_attempt(None, place=0, first=100.0, now=115.0, chance=0.0)
+    assert (after.at, after.place) == (115.0, 1)

@@ -40,8 +40,9 @@ class Engine:
     """One engine.
 
     `room` bounds the reads at it, and `in_flight` counts them with those that wait for room. `joined`: a
-    canary came back; `reason` says why it is out. `draining`: it takes no new reads. `last_read` is when it
-    last gave one, `under_way` holds the start of each request that it has now (both on the loop's clock).
+    canary came back; `reason` says why it is out, `outs` counts how often it went out. `draining`: it takes
+    no new reads. `last_read` is when it last gave one, `under_way` holds the start of each request that it
+    has now (both on the loop's clock).
     """
 
     url: str
@@ -58,6 +59,7 @@ class Engine:
     last_health: float = 0.0
     reads: int = 0
     errors: int = 0
+    outs: int = 0
     under_way: dict[asyncio.Task[Any], Started] = field(default_factory=dict)
 
     @property

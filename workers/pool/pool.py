@@ -143,6 +143,7 @@ class Pool:
     def _put_out(self, engine: Engine, reason: str) -> None:
         if engine.joined:
             log.warning("engine out", engine=engine.url, reason=reason)
+            engine.outs += 1
             self.changed.set()
         engine.joined, engine.reason = False, reason
         self.warming.forget(engine.url)

@@ -16,13 +16,24 @@ from hashlib import blake2b
 from time import time
 
 from planner.reads import AnyRead, Failure, Generation, Ids, Result, Rows, Thought, Tried
+from workers.metrics import ReadMetrics
 from workers.pool.engine import Engine
 from workers.pool.hedging import Hedging
 from workers.pool.pool import Pool
-from workers.pool.vllm import Busy, Call, EngineError, Refused, TimedOut, VllmClient
+from workers.pool.vllm import (
+    Broken,
+    Busy,
+    Call,
+    EngineError,
+    Refused,
+    TimedOut,
+    Unreachable,
+    VllmClient,
+)
 from workers.pool.warming import LONG_TOKENS
 from workers.routing.policy import Policy, Prefix
 from workers.store.images import Images
+from workers.tracing import Tracer
 
 HEAD_TOKENS = 1024
 """Tokens of a prompt's head by which it is told apart: a conversation that grows stays where it was."""
@@ -77,6 +88,17 @@ class WentOut(EngineError):
     """The engine went out before the read was sent to it."""
 
 
+_OUTCOMES: dict[type[EngineError], str] = {
+    Busy: "busy",
+    Unreachable: "unreachable",
+    TimedOut: "timed_out",
+    Broken: "broken",
+    Refused: "refused",
+    WentOut: "not_sent",
+}
+"""What came of a request, in metrics."""
+
+
 @dataclass(slots=True)
 class _Story:
     """What came of a read so far: requests that failed, engines to leave out of this round."""
@@ -99,7 +121,11 @@ class Reader:
         patience_s: float,
         constrained: bool,
         images: Images,
+        metrics: ReadMetrics,
+        tracer: Tracer,
     ) -> None:
+        self._metrics = metrics
+        self._tracer = tracer
         self._pool = pool
         self._client = client
         self._images = images
@@ -112,7 +138,8 @@ class Reader:
 
     async def read(self, read: AnyRead, demand: Demand) -> Result:
         """What an engine gives for a read, whichever does, or the failure when none does in time."""
-        result = await self._read((read,), demand)
+        with self._tracer.span("read", read=read.id, kind=read.kind):
+            result = await self._read((read,), demand)
         return result if isinstance(result, Failure) else result[0]
 
     async def draws(self, reads: Sequence[AnyRead], demand: Demand) -> list[Result]:
@@ -120,7 +147,8 @@ class Reader:
         able = any(engine.can.engine_samples >= len(reads) for engine in self._pool.serving(demand.model))
         if len(reads) == 1 or not able:
             return list(await asyncio.gather(*(self.read(read, demand) for read in reads)))
-        result = await self._read(reads, demand)
+        with self._tracer.span("read", read=reads[0].id, kind=reads[0].kind, draws=len(reads)):
+            result = await self._read(reads, demand)
         if result is _ONE_BY_ONE:
             return list(await asyncio.gather(*(self.read(read, demand) for read in reads)))
         return [result] * len(reads) if isinstance(result, Failure) else list(result)
@@ -163,6 +191,9 @@ class Reader:
     ) -> list[Told] | Failure | None:
         """Ask one engine and, when it is slow, a second. None when neither gave a result."""
         engine = self._policy(able, prefix)
+        second: Engine | None = None
+        if story.failures:
+            self._metrics.retries.inc()
         racing = {self._send(engine, reads, demand, prefix): (engine, time())}
         others = [other for other in able if other is not engine]
         delay_s = self._hedging.delay_s(reads[0].kind) if others else None
@@ -177,16 +208,20 @@ class Reader:
                     delay_s = None
                     if self._hedging.spend():
                         second = self._policy(others, prefix)
+                        self._metrics.hedges_sent.inc()
                         racing[self._send(second, reads, demand, prefix)] = (second, time())
                 for task in done:
                     engine, since = racing.pop(task)
                     result = self._settled(task, engine, 1000 * (time() - since), demand, story)
                     if result is not None:
+                        if engine is second:
+                            self._metrics.hedges_won.inc()
                         return self._told(result, racing, story)
             return None
         finally:
-            for task in racing:
+            for task, (engine, _) in racing.items():
                 task.cancel()
+                self._metrics.requests(engine.url, "dropped").inc()
             if racing:
                 # Whatever came of those that were too late is of no interest any more.
                 await asyncio.gather(*racing, return_exceptions=True)
@@ -220,9 +255,11 @@ class Reader:
                 raise WentOut(f"{engine.url} went out before the read was sent")
             slow_s = self._hedging.slow_s(reads[0].kind) or 0.0
             patience_s = STALL_S + STALL_TIMES_SLOW * slow_s + _work_s(reads[0], prefix)
-            with self._pool.under_way(engine, patience_s):
+            with self._tracer.span("engine", engine=engine.url), self._pool.under_way(engine, patience_s):
                 told = await self._asked(engine, reads, demand, timeout_s)
-            self._hedging.took(reads[0].kind, told[0].served.ms / 1000)
+            served = told[0].served
+            self._hedging.took(reads[0].kind, served.ms / 1000)
+            self._metrics.ok(engine.url, served.ms / 1000, served.prompt_tokens, served.cached_tokens)
             self._pool.succeeded(engine)
             return told
 
@@ -257,6 +294,7 @@ class Reader:
     ) -> list[Told] | Failure | None:
         """The result of a request that ended, or None when the read has to go elsewhere."""
         if task.cancelled():
+            self._metrics.requests(engine.url, "ejected").inc()
             story.tried.append(Tried(engine.url, ms, engine.reason))
             story.failures += 1
             story.out.add(engine.url)
@@ -266,6 +304,7 @@ class Reader:
             return task.result()
         if not isinstance(error, EngineError):
             raise error
+        self._metrics.requests(engine.url, _OUTCOMES[type(error)]).inc()
         if isinstance(error, Refused):
             return Failure("max_tokens_exceeded" if error.too_long else "refused", str(error))
         story.tried.append(Tried(engine.url, ms, str(error)))

@@ -175,6 +175,8 @@ def draws_of(read: Read, call: Call, answer: Any, engine: str, ms: float) -> lis
 
 
 def _rows(read: Read, call: Call, choice: Any, served: Served) -> Rows:
+    if not choice["logprobs"]:
+        raise Broken(f"{served.engine} gave no logprobs: it does not read canvases")
     logprobs = choice["logprobs"]
     rows = (
         logprobs["top_logprobs"] if "top_logprobs" in logprobs else [_row(one) for one in logprobs["content"]]
@@ -184,9 +186,14 @@ def _rows(read: Read, call: Call, choice: Any, served: Served) -> Rows:
         raise Broken(f"{served.engine} gave {len(rows)} rows for a canvas of {width}")
     names = [f"token_id:{id}" for id in read.ids]
     slots = [rows[place] for place in read.canvas.free]
-    logprobs = tuple(tuple(float(slot[name]) for name in names) for slot in slots)
-    tops = [max(slot, key=slot.__getitem__) for slot in slots]
-    peaks = tuple(float(slot[top]) for slot, top in zip(slots, tops, strict=True))
+    try:
+        logprobs = tuple(tuple(float(slot[name]) for name in names) for slot in slots)
+        tops = [max(slot, key=slot.__getitem__) for slot in slots]
+        peaks = tuple(float(slot[top]) for slot, top in zip(slots, tops, strict=True))
+    except KeyError as error:
+        raise Broken(f"{served.engine} left out {error}, a token id that was asked for") from error
+    except TypeError as error:
+        raise Broken(f"{served.engine} gave a logprob that is no number") from error
     if not all(math.isfinite(value) for row in (*logprobs, peaks) for value in row):
         raise Broken(f"{served.engine} gave a logprob that is no number")
     return Rows(logprobs, tuple(int(top.removeprefix("token_id:")) for top in tops), peaks, served)
@@ -287,11 +294,20 @@ class VllmClient:
 
     async def healthy(self, engine: str, timeout_s: float) -> None:
         """Raises an EngineError when the engine says it is dead, or says nothing."""
-        await self._call("GET", f"{engine}/health", timeout_s, empty=True)
+        await self._content("GET", f"{engine}/health", timeout_s)
 
-    async def _call(
-        self, method: str, url: str, timeout_s: float, body: bytes | None = None, *, empty: bool = False
-    ) -> Any:
+    async def metrics(self, engine: str, timeout_s: float) -> str:
+        """What an engine tells of itself to Prometheus. Raises an EngineError."""
+        return (await self._content("GET", f"{engine}/metrics", timeout_s)).decode(errors="replace")
+
+    async def _call(self, method: str, url: str, timeout_s: float, body: bytes | None = None) -> Any:
+        content = await self._content(method, url, timeout_s, body)
+        try:
+            return orjson.loads(content)
+        except orjson.JSONDecodeError as error:
+            raise Broken(f"{url} answered with no JSON: {_excerpt(content)}") from error
+
+    async def _content(self, method: str, url: str, timeout_s: float, body: bytes | None = None) -> bytes:
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         try:
             async with self._session.request(
@@ -308,12 +324,7 @@ class VllmClient:
             raise Unreachable(f"{url} answered {status}: {_excerpt(content)}")
         if status >= 400:
             raise Refused(f"{url} answered {status}: {_excerpt(content)}")
-        if empty:
-            return None
-        try:
-            return orjson.loads(content)
-        except orjson.JSONDecodeError as error:
-            raise Broken(f"{url} answered {status} with no JSON: {_excerpt(content)}") from error
+        return content
 
 
 def _excerpt(content: bytes) -> str:

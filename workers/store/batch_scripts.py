@@ -82,8 +82,10 @@ when the batch takes no more: it is over or gone, was canceled, failed, or its d
 
 FINISH_ITEM = f"""{TELL}{HOOK}{SETTLE}
 local id, status, body, now, _, prefix, keep = unpack(ARGV)
-local was, channel, batch, custom =
-  unpack(redis.call('HMGET', KEYS[1], 'status', 'channel', 'batch', 'custom_id'))
+local was, channel, batch, custom, door, created, started =
+  unpack(redis.call('HMGET', KEYS[1], 'status', 'channel', 'batch', 'custom_id', 'door', 'created',
+    'started'))
+local ended = {{door or '', created, started or '0'}}
 redis.call('ZREM', KEYS[2], id)
 redis.call('ZREM', KEYS[3], id)
 if was ~= 'open' then return 0 end
@@ -91,16 +93,16 @@ redis.call('DEL', KEYS[1])
 tell(channel, id .. ' ' .. status .. '\\n' .. body)
 local name, index = string.match(batch, '^(%S+) (%d+)$')
 local key = prefix .. ':batch:' .. name
-if redis.call('SREM', key .. ':open', index) == 0 then return 0 end
+if redis.call('SREM', key .. ':open', index) == 0 then return ended end
 local out = key .. ':out:' .. string.format('%d', math.floor(index / 1000))
 redis.call('HSET', out, index, '{{"index":' .. index .. ',"custom_id":' .. custom .. ',"status":"' .. status
   .. '","' .. (status == 'succeeded' and 'result' or 'error') .. '":' .. body .. '}}')
 redis.call('EXPIRE', out, redis.call('TTL', key))
 redis.call('HINCRBY', key, status, 1)
 settle(key, prefix, name, now, keep)
-return 1
+return ended
 """
-"""End an open decision of a batch: once, whoever tries. Keys and arguments are those of `FINISH`.
+"""End an open decision of a batch: once, whoever tries. Keys, arguments and reply are those of `FINISH`.
 
 Its outcome becomes a line of the batch's results; nothing else of it is kept. The last one ends the batch.
 """

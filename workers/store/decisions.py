@@ -9,9 +9,11 @@ One hash per decision, one key, one expiry:
     stage, stages, done, planned   how far it got           mover     who made it current
     log         its events between begin and end            channel   where those who wait listen
     cancel      when it was asked to be canceled            watched   set when someone wants its events
+    door        the dialect its answer is written in
     owner, lane, metadata, webhook, hooks, patient          its terms (workers/terms.py)
     batch, custom_id                                        where its line goes (workers/store/batches.py)
     created, started, finished, deadline, expires           seconds since 1970
+    sent        when its current wave was to be published, last of all
 
 Beside the hashes stand four kinds of sorted sets: `leases` (a decision that is open is in it, with the
 time by which someone must have renewed it; one that ran out is taken over by whoever sees it,
@@ -21,15 +23,21 @@ kept) and `open:OWNER` (those that count against a limit of open ones).
 
 from __future__ import annotations
 
+import os
 import secrets
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import time
 from typing import Any
 
+import structlog
+
 from planner.decision import Decision
 from planner.reads import Result, Wave, result_from_bytes, result_to_bytes
+from workers.celery_app import BATCH, INTERACTIVE
 from workers.dispatch import shard_count
+from workers.metrics import DecisionMetrics
 from workers.settings import Settings
 from workers.store import scripts
 from workers.store.batch_scripts import FINISH_ITEM
@@ -91,6 +99,9 @@ JOB_FIELDS = (
 """What a job shows of its decision (workers/jobs.py): all but the state and the reads."""
 
 
+log = structlog.get_logger()
+
+
 class TooManyOpen(Exception):
     """The owner has as many open decisions as its key allows."""
 
@@ -139,13 +150,18 @@ class Snapshot:
 
 
 class Decisions:
-    """Reads and writes decisions. Every method raises StoreError when Redis cannot be reached."""
+    """Reads and writes decisions. Every method raises StoreError when Redis cannot be reached.
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    `metrics` counts those that are ended through it.
+    """
+
+    def __init__(self, store: Store, settings: Settings, metrics: DecisionMetrics | None = None) -> None:
         self._store = store
         self._settings = settings
+        self._metrics = metrics
         self._leases = store.key("leases")
         self._queued = store.key("queued")
+        self._holder = f"{socket.gethostname()}-{os.getpid()}"
         self.cancels = store.key("cancels")
         """The channel on which workers hear what is to be canceled."""
 
@@ -211,7 +227,7 @@ class Decisions:
                 id,
                 now,
                 now + self._settings.lease_s,
-                secrets.token_hex(8),
+                f"{self._holder}:{secrets.token_hex(8)}",
                 self._store.prefix,
                 self._settings.webhook_retention_s,
                 *(names or ("wave",)),
@@ -220,8 +236,9 @@ class Decisions:
         if values is None:
             return None
         fields = {name.encode(): value for name, value in zip(names, values, strict=False)}
-        if fields.get(b"wave") == b"0":
+        if fields.get(b"wave") == b"0" and fields.get(b"started") == repr(now).encode():
             return _snapshot(id, fields)
+        # Someone began it before and may have kept results.
         return await self.load(id)
 
     async def start(self, id: str) -> None:
@@ -267,7 +284,7 @@ class Decisions:
         log = f"progress {now} {counts}\n"
         if wave.stage != snapshot.wave.stage:
             log += f"stage {now} {counts}\n"
-        fields = {**progress, "shards": shard_count(len(wave.all), self._settings)}
+        fields = {**progress, "sent": now, "shards": shard_count(len(wave.all), self._settings)}
         (moved,) = await self._store.run(
             (
                 "EVAL",
@@ -290,7 +307,7 @@ class Decisions:
 
     async def finish(self, id: str, outcome: Outcome) -> bool:
         """End a decision and tell those who wait; True for the one caller that ended it."""
-        settings = self._settings
+        settings, now = self._settings, time()
         (ended,) = await self._store.run(
             (
                 "EVAL",
@@ -300,13 +317,25 @@ class Decisions:
                 id,
                 outcome.status,
                 outcome.body,
-                time(),
+                now,
                 settings.retention_s,
                 self._store.prefix,
                 settings.webhook_retention_s,
             )
         )
-        return bool(ended)
+        if not ended:
+            return False
+        lane = BATCH if id.startswith(BATCH_PREFIX) else INTERACTIVE
+        door, created, started = ended[0].decode(), float(ended[1]), float(ended[2])
+        if self._metrics is not None:
+            self._metrics.end(outcome.status, door, lane, created, started, now)
+        if failure := outcome.failure():
+            say = log.debug if outcome.status == CANCELED.status else log.warning
+            said = {"decision": id, "door": door, "code": failure.code, "reason": failure.message}
+            say(f"decision {outcome.status}", **said)
+        else:
+            log.debug("decision succeeded", decision=id, door=door, ms=round(1000 * (now - created), 1))
+        return True
 
     async def cancel(self, id: str) -> None:
         """Have an open decision canceled: now when nobody runs it, else once its reads have stopped."""
@@ -392,6 +421,7 @@ def opened(
     return {
         "decision": decision.to_json(),
         "status": "open",
+        "door": decision.door,
         "wave": 0,
         "wave:0": wave.to_bytes(),
         "shards": shard_count(len(wave.all), settings),
@@ -399,6 +429,7 @@ def opened(
         "stages": stages,
         "planned": len(wave.all),
         "created": now,
+        "sent": now,
         "deadline": deadline,
         **terms.to_fields(),
     }

@@ -59,3 +59,16 @@ end
 """
 """End a batch of which nothing is open and nothing will be fed: all was, or it was canceled, its deadline
 passed, or a fault of the whole stopped it. What was not fed counts as what the batch ends as."""
+
+BEGUN = """
+local function begun(prefix, lane, sent)
+  local name = prefix .. ':begun:' .. (lane or '')
+  local reached = redis.call('GET', name)
+  if sent and (not reached or tonumber(reached) < tonumber(sent)) then
+    redis.call('SET', name, sent, 'EX', 3600)
+  end
+end
+"""
+"""Note how far a lane's queue has been served: `begun:LANE` is the latest time at which a wave that has begun
+was sent (seconds since 1970). One that was sent well before that and has not begun is not in the queue.
+"""

@@ -15,7 +15,10 @@ from workers.store import scripts
 from workers.store.decisions import BATCH_PREFIX
 from workers.store.store import Store
 
-WAITING_LEASE_S = 30.0
+OVERTAKEN_S = 2.0
+"""Seconds by which one that was sent later has to be, to prove when it begins that a message is lost."""
+
+WAITING_LEASE_S = 10.0
 """Seconds after which one that waits in a queue is looked at again."""
 
 
@@ -63,6 +66,8 @@ class Leases:
                     until,
                     waiting,
                     empty[BATCH if id.startswith(BATCH_PREFIX) else INTERACTIVE],
+                    self._store.prefix,
+                    OVERTAKEN_S,
                 )
                 for id in ids
             )

@@ -7,7 +7,7 @@ the decisions that no worker has begun yet. Scripts may be sent twice: the secon
 
 from __future__ import annotations
 
-from workers.store.fragments import HOOK, OUTLAST, TELL
+from workers.store.fragments import BEGUN, HOOK, OUTLAST, TELL
 
 SAVE = f"""{OUTLAST}
 if redis.call('EXISTS', KEYS[1]) == 1 then return 'accepted' end
@@ -42,14 +42,15 @@ sets are kept as long as the decision accepted last; that of leases as long as a
 decisions are kept longer.
 """
 
-CLAIM = f"""{TELL}{HOOK}
+CLAIM = f"""{TELL}{HOOK}{BEGUN}
 local id, now, until_, token, prefix, keep = unpack(ARGV, 1, 6)
-local status, holder, wave, deadline =
-  unpack(redis.call('HMGET', KEYS[1], 'status', 'holder', 'wave', 'deadline'))
+local status, holder, wave, deadline, lane, sent =
+  unpack(redis.call('HMGET', KEYS[1], 'status', 'holder', 'wave', 'deadline', 'lane', 'sent'))
 if status ~= 'open' then return false end
 local lease = redis.call('ZSCORE', KEYS[2], id)
 if holder and holder ~= token and lease and tonumber(lease) > tonumber(now) then return false end
 redis.call('HSET', KEYS[1], 'holder', token)
+begun(prefix, lane, sent)
 local late = tonumber(deadline) <= tonumber(now)
 if wave == '0' and not late and redis.call('HSETNX', KEYS[1], 'started', now) == 1 then
   redis.call('ZREM', KEYS[3], id)
@@ -68,11 +69,12 @@ caller took it already and the reply was lost), or nil when it is over, gone, or
 lease is live. One that is past its deadline has not started: whoever takes it ends it.
 """
 
-START = f"""{TELL}{HOOK}
+START = f"""{TELL}{HOOK}{BEGUN}
 local id, now, prefix, keep = unpack(ARGV)
-local status, hooks, watched, channel =
-  unpack(redis.call('HMGET', KEYS[1], 'status', 'hooks', 'watched', 'channel'))
+local status, hooks, watched, channel, lane, sent =
+  unpack(redis.call('HMGET', KEYS[1], 'status', 'hooks', 'watched', 'channel', 'lane', 'sent'))
 if status ~= 'open' or redis.call('HSETNX', KEYS[1], 'started', now) == 0 then return 0 end
+begun(prefix, lane, sent)
 redis.call('ZREM', KEYS[3], id)
 if hooks and string.find(hooks, 'start', 1, true) then hook(KEYS[1], prefix, id, 'start', now, keep) end
 if watched then tell(channel, id .. ' open\\n') end
@@ -106,8 +108,9 @@ already and the reply was lost), 0 when another did, or it is over or gone.
 
 FINISH = f"""{TELL}{HOOK}
 local id, status, body, now, retention, prefix, keep = unpack(ARGV)
-local was, channel, hooks, owner, planned =
-  unpack(redis.call('HMGET', KEYS[1], 'status', 'channel', 'hooks', 'owner', 'planned'))
+local was, channel, hooks, owner, planned, door, created, started =
+  unpack(redis.call('HMGET', KEYS[1], 'status', 'channel', 'hooks', 'owner', 'planned', 'door', 'created',
+    'started'))
 redis.call('ZREM', KEYS[2], id)
 redis.call('ZREM', KEYS[3], id)
 if was ~= 'open' then return 0 end
@@ -123,13 +126,14 @@ if hooks and string.find(hooks, 'completed', 1, true) then
   hook(KEYS[1], prefix, id, 'completed', now, keep)
 end
 tell(channel, id .. ' ' .. status .. '\\n' .. body)
-return 1
+return {{door or '', created, started or '0'}}
 """
 """End an open decision: once, whoever tries.
 
 ARGV: its id, its terminal status, its body, the time now, the seconds to keep it, the prefix of our
 keys, seconds to keep a webhook. What was asked, its waves, results and lease go; whoever listens on its
-channels is told, whole. Returns 1 when this call ended it, 0 otherwise.
+channels is told, whole. Returns its door, when it was created and when it started (0: never) when this call
+ended it, 0 otherwise.
 """
 
 PUT_RESULTS = f"""{TELL}
@@ -154,23 +158,27 @@ Lua's stack bounds the pairs of one call (see decisions.PUT_CHUNK).
 TAKE_OVER = """
 local until_ = redis.call('ZSCORE', KEYS[2], ARGV[1])
 if not until_ or tonumber(until_) > tonumber(ARGV[2]) then return 0 end
-local deadline, holder, shards, started =
-  unpack(redis.call('HMGET', KEYS[1], 'deadline', 'holder', 'shards', 'started'))
-local lost = holder or (shards ~= '1' and started) or ARGV[5] == '1'
+local deadline, holder, shards, started, lane, sent =
+  unpack(redis.call('HMGET', KEYS[1], 'deadline', 'holder', 'shards', 'started', 'lane', 'sent'))
+local reached = lane and redis.call('GET', ARGV[6] .. ':begun:' .. lane)
+local overtaken = reached and sent and tonumber(reached) > tonumber(sent) + ARGV[7]
+local lost = holder or (shards ~= '1' and started) or ARGV[5] == '1' or overtaken
 local next = tonumber(lost and ARGV[3] or ARGV[4])
 deadline = tonumber(deadline or next)
 if deadline > tonumber(ARGV[2]) and deadline < next then next = deadline end
 redis.call('ZADD', KEYS[2], next, ARGV[1])
 if not lost and deadline > tonumber(ARGV[2]) then return 'waits' end
 redis.call('HDEL', KEYS[1], 'holder')
+if sent then redis.call('HSET', KEYS[1], 'sent', ARGV[2]) end
 return 'lost'
 """
 """Take over a decision whose lease ran out, and free it of whoever held it.
 
 ARGV: its id, the time now, when the new lease runs out, when it does for one that may still wait in its
-queue, and 1 when its queue is empty. A lease ends with the deadline at the latest. Returns `lost` to the
-one caller that must see to it, `waits` when nobody has begun it and its message may still wait, 0 when
-another was sooner.
+queue, 1 when its queue is empty, the prefix of our keys, and a margin in seconds. A lease ends with the
+deadline at the latest. Returns `lost` to the one caller that must see to it, `waits` when nobody has begun it
+and its message may still wait, 0 when another was sooner. A queue is served in order: once a wave that was
+sent more than the margin later has begun, its message does not wait any more.
 """
 
 CANCEL = """

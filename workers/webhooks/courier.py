@@ -28,6 +28,8 @@ import aiohttp
 import structlog
 
 from workers.dispatch import Dispatcher
+from workers.failpoints import reach
+from workers.metrics import WorkerMetrics
 from workers.settings import Settings
 from workers.store.deliveries import Attempt, Deliveries, Delivery
 from workers.store.keys import Keys
@@ -74,8 +76,14 @@ class Courier:
     """Takes deliveries that are due, and attempts them."""
 
     def __init__(
-        self, deliveries: Deliveries, keys: Keys, dispatcher: Dispatcher, settings: Settings
+        self,
+        deliveries: Deliveries,
+        keys: Keys,
+        dispatcher: Dispatcher,
+        settings: Settings,
+        metrics: WorkerMetrics,
     ) -> None:
+        self._metrics = metrics
         self._deliveries = deliveries
         self._keys = keys
         self._dispatcher = dispatcher
@@ -98,6 +106,7 @@ class Courier:
             return
         crowded: list[Delivery] = []
         for delivery in await self._deliveries.claim(names[:room]):
+            reach("handed")
             host = urlsplit(delivery.url).netloc
             if self._at_host[host] >= MOST_PER_HOST:
                 crowded.append(delivery)
@@ -132,9 +141,12 @@ class Courier:
         try:
             await self._deliver(delivery)
         except StoreError as error:
-            log.warning("webhook attempt not kept", delivery=delivery.name, reason=str(error))
+            said = {"decision": delivery.id, "delivery": delivery.name, "reason": str(error)}
+            log.warning("webhook attempt not kept", **said)
         except Exception:
-            log.exception("webhook failed by a fault of Canvass", delivery=delivery.name)
+            log.exception(
+                "webhook failed by a fault of Canvass", decision=delivery.id, delivery=delivery.name
+            )
 
     async def _deliver(self, delivery: Delivery) -> None:
         at, start, pause = time(), monotonic(), None
@@ -169,9 +181,13 @@ class Courier:
             retry_after_s=pause,
             pace=self._settings.webhook_pace,
         )
-        await self._deliveries.record(delivery, attempt, then)
+        reach("delivered")
+        if await self._deliveries.record(delivery, attempt, then):
+            self._metrics.attempts(then.state).inc()
         if error is not None:
-            log.info("webhook not delivered", delivery=delivery.name, reason=error, state=then.state)
+            said = {"decision": delivery.id, "delivery": delivery.name, "reason": error, "state": then.state}
+            say = log.info if then.state == "pending" else log.warning
+            say("webhook not delivered", **said)
 
 
 def error_of(status: int) -> str | None:

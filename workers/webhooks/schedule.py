@@ -65,8 +65,9 @@ def after_attempt(
     earliest = now + min(retry_after_s or 0.0, MOST_RETRY_AFTER_S)
     for later in range(place + 1, len(TIMES_S)):
         at = first + TIMES_S[later] * pace * (1 + JITTER * chance)
-        if at >= earliest:
-            return Next("pending", at, later)
+        if at >= earliest or (place == 0 and not retry_after_s):
+            # The quick second attempt is made however long the first one hung.
+            return Next("pending", max(at, earliest), later)
     return Next("pending", earliest, last)
 
 
