@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check format bench chaos soak up clean lock
+.PHONY: demo test check format bench chaos conformance soak up clean lock
 
 demo: $(READY)  ## Show the main job on the embedded stack
 	$(BIN)/canvass demo
@@ -27,6 +27,9 @@ bench: $(READY)  ## Measure the figures of DESIGN.md's table, into bench/latest.
 
 chaos: $(READY)  ## Ask 5,000 decisions while parts are killed and stopped (docs/chaos.md)
 	$(BIN)/python -m bench.chaos
+
+conformance: $(READY)  ## Hold every front door to what its clients rely on, into docs/compatibility.md
+	$(BIN)/python -m bench.conformance
 
 soak: $(READY)  ## Ten minutes at 70 % load: do memory, file descriptors and Redis stay flat?
 	$(BIN)/python -m bench.soak

@@ -1,7 +1,11 @@
-"""`python -m api`: one API process, set up by environment variables (api/settings.py)."""
+"""`python -m api [--pages DIR]`: one API process, set up by environment variables (api/settings.py)."""
 
 from __future__ import annotations
 
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -26,9 +30,9 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     """Serve until told to stop; SIGTERM lets requests under way end first."""
-    settings = ApiSettings()
+    settings = settings_of(arguments)
     set_up_logs(settings)
     app = make_app(settings)
     config = uvicorn.Config(
@@ -46,5 +50,15 @@ def main() -> None:
     Server(config, app).run()
 
 
+def settings_of(arguments: Sequence[str]) -> ApiSettings:
+    """The settings of the environment, and of the command line over them."""
+    parser = argparse.ArgumentParser(prog="python -m api", description="One API process of Canvass.")
+    parser.add_argument(
+        "--pages", type=Path, metavar="DIR", help="folder of web pages (CANVASS_PAGES); off by default"
+    )
+    pages = parser.parse_args(arguments).pages
+    return ApiSettings() if pages is None else ApiSettings(pages=pages)
+
+
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -23,6 +23,7 @@ from api.doors import (
     metrics,
     models,
     operations,
+    pages,
     passthrough,
     systemone,
 )
@@ -123,10 +124,12 @@ def make_app(settings: ApiSettings) -> FastAPI:
     app = FastAPI(title="Canvass", lifespan=lifespan)
     app.add_middleware(RefuseForeignOrigins, allowed=settings.allowed_origins)
     app.add_middleware(CountRequests, metrics=counted)
-    # The pass-through comes last: it takes whatever no other route does.
+    # The pass-through comes last under `/v1/`: it takes whatever no other route does. Pages come last of all.
     native = (batches, deliveries, engines, jobs, keys, metrics, models, operations)
     for door in (systemone, decisions, chat, *native, passthrough):
         app.include_router(door.router)
+    if settings.pages is not None:
+        app.include_router(pages.router(settings.pages))
     app.openapi = lambda: document(app, MODELS)  # type: ignore[method-assign]
     for refused in (Refusal, StoreError):
         app.add_exception_handler(refused, tell)

@@ -22,7 +22,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from api.body import BadJson, read_json
 from api.refusals import Refusal
 from api.settings import ApiSettings
-from planner.json_depth import MAX_DEPTH, is_too_deep
+from planner.json_depth import is_too_deep
 from workers.batch_lines import bad_line, good_line
 from workers.store.batches import Batches, Piece
 
@@ -59,7 +59,7 @@ class Posted:
 async def read_posted(request: Request, settings: ApiSettings) -> Posted:
     """What was posted, as JSON or as a form. Raises a BodyError or Refusal."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "multipart/form-data":
-        body = await read_json(request, settings.max_body_bytes)
+        body = await read_json(request, settings.max_body_bytes, settings.max_json_depth)
         value = _object(body.value)
         states = value.pop("states", None)
         if not isinstance(states, list) or not states:
@@ -126,8 +126,8 @@ async def _read_form(request: Request, settings: ApiSettings) -> Posted:
         value = _object(orjson.loads(content))
     except orjson.JSONDecodeError as error:
         raise BadJson(f"request: not JSON: {error}") from error
-    if is_too_deep(value, content):
-        raise BadJson(f"request: nested more than {MAX_DEPTH} deep")
+    if is_too_deep(value, content, depth := settings.max_json_depth):
+        raise BadJson(f"request: nested more than {depth} deep (CANVASS_MAX_JSON_DEPTH)")
     if "states" in value:
         raise Refusal(422, "invalid_request", "states: they are in the file; leave them out of the request")
     binary = file.file

@@ -68,19 +68,18 @@ class Body:
         return len(self.content) + sum(map(len, self.parts.values()))
 
 
-async def read_body(request: Request, limit: int) -> Body:
-    """A request's body of at most `limit` bytes: JSON, or a form whose part `request` is JSON.
-
-    Raises a BodyError.
+async def read_body(request: Request, limit: int, depth: int = MAX_DEPTH) -> Body:
+    """A request's body of at most `limit` bytes: JSON no deeper than `depth`, or a form whose part `request`
+    is such JSON. Raises a BodyError.
     """
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
-        return await read_json(request, limit)
+        return await read_json(request, limit, depth)
     content = _decompressed(await _content(request, limit), request.headers.get("content-encoding"), limit)
     parts = await _parts(request.headers, content, limit)
     if REQUEST_PART not in parts:
         raise BadJson(f"the form has no part {REQUEST_PART!r} with the JSON of the request")
     asked = parts.pop(REQUEST_PART)
-    return Body(_strict(asked), asked, parts)
+    return Body(_strict(asked, depth), asked, parts)
 
 
 async def _parts(headers: Headers, content: bytes, limit: int) -> dict[str, bytes]:
@@ -92,22 +91,24 @@ async def _parts(headers: Headers, content: bytes, limit: int) -> dict[str, byte
             headers, whole(), max_files=MOST_PARTS, max_fields=MOST_PARTS, max_part_size=limit
         )
         form = await parser.parse()
+        found: dict[str, bytes] = {}
+        for name, part in form.multi_items():
+            if name in found:
+                raise BadJson(f"the form has two parts {name!r}")
+            found[name] = await part.read() if isinstance(part, UploadFile) else part.encode()
     except MultiPartException as error:
         raise BadJson(f"the form cannot be read: {error.message}") from error
-    found: dict[str, bytes] = {}
-    for name, part in form.multi_items():
-        if name in found:
-            raise BadJson(f"the form has two parts {name!r}")
-        found[name] = await part.read() if isinstance(part, UploadFile) else part.encode()
+    except (UnicodeError, LookupError) as error:
+        raise BadJson(f"the form is not in the charset that it names: {error}") from error
     return found
 
 
-async def read_json(request: Request, limit: int) -> Body:
-    """A request's body of at most `limit` bytes of JSON, compressed or not.
+async def read_json(request: Request, limit: int, depth: int = MAX_DEPTH) -> Body:
+    """A request's body of at most `limit` bytes of JSON no deeper than `depth`, compressed or not.
 
     Raises a BodyError.
     """
-    return decoded(await read_content(request, limit))
+    return decoded(await read_content(request, limit), depth)
 
 
 async def read_content(request: Request, limit: int) -> bytes:
@@ -115,18 +116,22 @@ async def read_content(request: Request, limit: int) -> bytes:
     return _decompressed(await _content(request, limit), request.headers.get("content-encoding"), limit)
 
 
-def decoded(content: bytes) -> Body:
-    """A body of JSON. Raises BadJson."""
-    return Body(_strict(content), content)
+def decoded(content: bytes, depth: int = MAX_DEPTH) -> Body:
+    """A body of JSON no deeper than `depth`. Raises BadJson."""
+    return Body(_strict(content, depth), content)
 
 
-def _strict(content: bytes) -> Any:
+def _strict(content: bytes, depth: int) -> Any:
+    too_deep = f"the body is nested more than {depth} deep (CANVASS_MAX_JSON_DEPTH)"
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        raise BadJson(f"the body is not JSON: {error}") from error
-    if is_too_deep(value, content):
-        raise BadJson(f"the body is nested more than {MAX_DEPTH} deep")
+        # orjson stops at 1024 levels, and says so in words only.
+        raise BadJson(
+            too_deep if "depth limit" in str(error) else f"the body is not JSON: {error}"
+        ) from error
+    if is_too_deep(value, content, depth):
+        raise BadJson(too_deep)
     return value
 
 

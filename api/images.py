@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import io
 import warnings
 from collections.abc import Mapping
@@ -88,7 +87,8 @@ def _listed(loc: Location, image: str | EncodedImage) -> _Found:
 def _decoded(loc: Location, data: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
+        # binascii.Error is one; a text that is not ASCII raises a plain one.
         raise Invalid(loc, f"this is no base64: {error}", kind="no_base64") from error
 
 

@@ -14,6 +14,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from api.body import MOST_PARTS, REQUEST_PART
 from api.preferences import MOST_WAIT_S
 from api.problems import MEDIA_TYPE
 from api.repeats import MOST_KEY
@@ -54,15 +55,21 @@ def decision_route(
     answer: type[BaseModel],
     errors: Mapping[int, tuple[str, tuple[type[BaseModel], ...]]],
     id_header: str,
+    *,
+    form: bool = False,
 ) -> dict[str, Any]:
     """For the `openapi_extra` of a decision door: its request and all its responses.
 
-    `errors` maps a status to what it says and the shapes its body may have.
+    `errors` maps a status to what it says and the shapes its body may have. `form` tells that the request may
+    also be a part of a form, beside its images.
     """
     named = {id_header: {"schema": _TEXT, "description": "The decision's id."}}
     return {
         "parameters": _PARAMETERS,
-        "requestBody": {"required": True, "content": _content([request])},
+        "requestBody": {
+            "required": True,
+            "content": _content([request]) | (_form(request) if form else {}),
+        },
         "responses": {
             "200": {
                 "description": "The answers",
@@ -114,6 +121,21 @@ def document(app: FastAPI, models: Iterable[type[BaseModel]]) -> dict[str, Any]:
 def _content(models: Iterable[type[BaseModel]]) -> dict[str, Any]:
     refs = [{"$ref": _REF.format(model=model.__name__)} for model in dict.fromkeys(models)]
     return {"application/json": {"schema": refs[0] if len(refs) == 1 else {"anyOf": refs}}}
+
+
+def _form(request: type[BaseModel]) -> dict[str, Any]:
+    properties = {REQUEST_PART: {"$ref": _REF.format(model=request.__name__)}}
+    schema = {
+        "type": "object",
+        "description": f"The request as JSON in the part `{REQUEST_PART}`, and each image as a file in a "
+        "part of its own, which an asset names (`part`).",
+        "required": [REQUEST_PART],
+        "properties": properties,
+        "additionalProperties": {"type": "string", "format": "binary"},
+        "maxProperties": MOST_PARTS,
+    }
+    encoding = {REQUEST_PART: {"contentType": "application/json"}}
+    return {"multipart/form-data": {"schema": schema, "encoding": encoding}}
 
 
 def _schemas(models: Iterable[type[BaseModel]]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from api.refusals import Refusal, Unavailable, Unsettled, queue_full
 from api.settings import ApiSettings
 from api.waiting import Waiting
 from planner.decision import Decision
+from planner.errors import Invalid
 from planner.reads import Wave
 from planner.vocabulary import Vocabulary
 from workers.dispatch import Dispatcher, PublishError
@@ -155,6 +156,10 @@ class Service:
         log.debug("decision accepted", decision=id, door=decision.door, **seen)
 
     def _first_wave(self, decision: Decision) -> tuple[int, Wave]:
+        count, most = len(decision.questions), self.settings.max_questions
+        if count > most:
+            message = f"{count} questions; the server takes {most} (CANVASS_MAX_QUESTIONS)"
+            raise Invalid(("questions",), message, kind="too_long", given=count)
         return planned(decision, self._vocabulary, self.settings.most_reads)
 
     async def _publish(self, id: str, wave: Wave, lane: str, until: float) -> None:

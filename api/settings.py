@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field, SecretStr
+from pydantic import DirectoryPath, Field, SecretStr
 
+from planner.dialects.systemone_request import MAX_QUESTIONS
+from planner.json_depth import MAX_DEPTH
 from workers.settings import Settings
 
 
@@ -21,6 +23,12 @@ class ApiSettings(Settings):
         "jev-latest", description="Names accepted beside the served model's own, comma-separated."
     )
     max_body_bytes: int = Field(16 * 2**20, ge=1024, description="Largest request body, decoded, in bytes.")
+    max_json_depth: int = Field(
+        MAX_DEPTH, ge=1, le=MAX_DEPTH, description="Deepest nesting of the JSON of a request's body."
+    )
+    max_questions: int = Field(
+        MAX_QUESTIONS, ge=1, le=MAX_QUESTIONS, description="Most questions of one decision."
+    )
 
     max_images: int = Field(16, ge=0, description="Most images of one request.")
     max_image_bytes: int = Field(10 * 2**20, ge=1024, description="Largest image, in bytes.")
@@ -38,6 +46,10 @@ class ApiSettings(Settings):
         2**30, ge=1024, description="Largest form that a batch is uploaded with, in bytes."
     )
     max_batch_states: int = Field(5_000_000, ge=1, description="Most states of one batch.")
+
+    pages: DirectoryPath | None = Field(
+        None, description="Folder of web pages: `GET /name` serves its `name.html`. None by default."
+    )
 
     origins: str = Field("", description="Origins of web pages on other hosts that may ask, comma-separated.")
 

@@ -91,6 +91,17 @@ def up(
     data: Annotated[
         Path | None, typer.Option(help="Folder of Redis's data and the logs; a per-user one by default.")
     ] = None,
+    pages: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="CANVASS_PAGES",
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            resolve_path=True,
+            help="Serve the web pages of a folder: /name is its name.html.",
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the ready line alone.")] = False,
 ) -> None:
     """Run everything on this machine: Redis, engine, workers and API. Ctrl-C ends all of it.
@@ -101,6 +112,8 @@ def up(
     console, stopping = _console(), threading.Event()
     stand_in, folder = not is_url_list(engines), data or default_data()
     env = {**webhook_settings(folder, host), **passed_settings(os.environ, stand_in=stand_in)}
+    if pages is not None:
+        env["CANVASS_PAGES"] = str(pages)
     stack = Stack(
         engines=engines,
         profile=profile,

@@ -8,27 +8,27 @@ from typing import Any
 import orjson
 
 MAX_DEPTH = 100
-"""Deepest nesting of arrays and objects that is taken in."""
+"""Deepest nesting of arrays and objects that is ever taken in."""
 
 
-def is_too_deep(value: Any, content: bytes) -> bool:
-    """Whether a value nests deeper than is taken in; `content` is the JSON that it was decoded from."""
-    return content.count(b"[") + content.count(b"{") > MAX_DEPTH and _depth_over(value, MAX_DEPTH)
+def is_too_deep(value: Any, content: bytes, limit: int = MAX_DEPTH) -> bool:
+    """Whether a value nests deeper than a limit; `content` is the JSON that it was decoded from."""
+    return content.count(b"[") + content.count(b"{") > limit and _depth_over(value, limit)
 
 
 def _depth_over(value: Any, limit: int) -> bool:
     """Whether a decoded value nests deeper than `limit`; level by level, so that depth costs no stack."""
-    level = [value]
-    for _ in range(limit + 1):
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(limit):
         level = [
             child
             for node in level
-            if isinstance(node, dict | list)
             for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, dict | list)
         ]
         if not level:
             return False
-    return True
+    return bool(level)
 
 
 class TooDeep(Exception):

@@ -46,7 +46,7 @@ async def complete(request: Request) -> Response:
     caller = ANYONE
     try:
         caller = await service.keyring.admit(request)
-        body = await read_json(request, service.settings.max_body_bytes)
+        body = await read_json(request, service.settings.max_body_bytes, service.settings.max_json_depth)
         if schema_of(body.value) is None:
             return await relayed(request, caller, body)
     except REFUSED as error:

@@ -56,7 +56,7 @@ class Door:
         try:
             caller = await service.keyring.admit(request)
             service.require_room()
-            body = await read_body(request, service.settings.max_body_bytes)
+            body = await read_body(request, service.settings.max_body_bytes, service.settings.max_json_depth)
         except REFUSED as error:
             response = self.refuse(refusal_of(error))
             response.headers.update({**VARY, **caller.headers})

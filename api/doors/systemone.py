@@ -41,7 +41,7 @@ router = APIRouter(route_class=RawRoute)
 @router.post(
     "/v1/systemone",
     summary="Answer typed questions about a state",
-    openapi_extra=decision_route(SystemOneRequest, SystemOneResponse, ERRORS, REQUEST_ID),
+    openapi_extra=decision_route(SystemOneRequest, SystemOneResponse, ERRORS, REQUEST_ID, form=True),
 )
 async def decide(request: Request) -> Response:
     """One decision, waited for unless the client prefers a job. Over the sync limit it answers 529, and the

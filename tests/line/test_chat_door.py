@@ -109,7 +109,7 @@ def test_errors_are_openais_400s_with_the_path(client: OpenAI) -> None:
     assert error({"questions": [URGENT] * 401}).code == "too_long"
     assert error({"questions": [{**URGENT, "type": "box"}]}).param == "questions[0]"
     assert error({"questions": [{**URGENT, "depends_on": ["x"]}]}).param == "questions.urgent.depends_on[0]"
-    assert error(SCHEMA, state=[{"type": "image_url", "image_url": {"url": "data:,"}}]).code == "not_served"
+    assert error(SCHEMA, state=[{"type": "image_url", "image_url": {"url": "data:,"}}]).code == "no_data_url"
     with pytest.raises(BadRequestError, match="exactly two messages"):
         client.chat.completions.create(model="jev-latest", messages=messages(SCHEMA)[:1])
     with pytest.raises(NotFoundError):

@@ -109,6 +109,7 @@ def test_images_are_kept_once_by_their_content_and_never_in_a_message(stack: Sta
     [
         (["https://example.com/a.png"], 422, "a data URL in base64"),
         (["data:image/png;base64,!!"], 422, "no base64"),
+        (["data:image/png;base64,²¿"], 422, "no base64"),
         ([url(b"hello")], 422, "no image"),
         ([url(b"%PDF-1.7 hello")], 422, "are taken"),
         ([url(RED[:40])], 422, "image"),

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
 import redis
 
 from client.stack import Stack
@@ -36,3 +41,94 @@ def test_every_key_of_ours_expires(stack: Stack) -> None:
         ]
         assert names
         assert [name for name in names if connection.ttl(name) < 0] == []
+
+
+CLOSE = {
+    "CANVASS_MAX_BODY_BYTES": "20000",
+    "CANVASS_MAX_QUESTIONS": "3",
+    "CANVASS_MAX_JSON_DEPTH": "10",
+    "CANVASS_MAX_IMAGES": "2",
+    "CANVASS_MAX_IMAGE_PIXELS": "16",
+}
+TINY = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"  # one pixel
+
+
+@pytest.fixture(scope="module")
+def close(script: str) -> Iterator[Stack]:
+    """A stack whose limits are close."""
+    with Stack(engines=script, engine_args=("--max-model-len", "2048"), env=CLOSE) as running:
+        yield running
+
+
+def nested(depth: int) -> Any:
+    """A state for a body that nests so deep."""
+    value: Any = "x"
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
+OVER: dict[str, tuple[dict[str, Any], int, str, tuple[str, ...]]] = {
+    "body": ({"state": "x" * 20_000}, 413, "CANVASS_MAX_BODY_BYTES", ("20000",)),
+    "questions": (
+        {"questions": {f"q{number}": URGENT for number in range(4)}},
+        422,
+        "CANVASS_MAX_QUESTIONS",
+        ("4 questions", "takes 3"),
+    ),
+    "depth": ({"state": nested(11)}, 422, "CANVASS_MAX_JSON_DEPTH", ("more than 10 deep",)),
+    "state": ({"state": "word " * 3000}, 400, "the model's context", ("tokens", "holds 2048")),
+    "images": ({"images": [TINY] * 3}, 422, "CANVASS_MAX_IMAGES", ("3 images", "takes 2")),
+}
+
+
+@pytest.mark.parametrize("limit", OVER)
+def test_each_limit_is_told_by_name_and_value(close: Stack, limit: str) -> None:
+    body, status, name, told = OVER[limit]
+    response = ask_at(close.url, **{"questions": {"a": URGENT}, **body})
+    assert response.status_code == status, response.text
+    for text in (name, *told):
+        assert text in response.text
+
+
+def test_what_is_within_the_limits_is_answered(close: Stack) -> None:
+    questions = {f"q{number}": URGENT for number in range(3)}
+    assert ask_at(close.url, questions=questions).status_code == 200
+    assert ask_at(close.url, questions={"a": URGENT}, state=nested(10)).status_code == 200
+    assert ask_at(close.url, questions={"a": URGENT}, images=[TINY] * 2).status_code == 200
+
+
+@pytest.mark.parametrize("depth", [101, 1025, 5000])
+def test_a_body_of_any_depth_is_told_the_limit(stack: Stack, depth: int) -> None:
+    response = httpx2.post(f"{stack.url}/v1/systemone", content=b"[" * depth + b"]" * depth)
+    assert response.status_code == 422
+    assert "nested more than 100 deep (CANVASS_MAX_JSON_DEPTH)" in response.text
+
+
+def test_openais_doors_and_batches_keep_to_the_same_limits(close: Stack) -> None:
+    question = {"type": "predicate", "instructions": "Is it urgent?"}
+    body = {"model": "jev-latest", "input": "x", "questions": [question] * 4}
+    response = httpx2.post(f"{close.url}/v1/decisions", json=body)
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "questions")
+    assert "CANVASS_MAX_QUESTIONS" in response.text
+    batch = {"model": "jev-latest", "states": ["x"], "questions": {f"q{n}": URGENT for n in range(4)}}
+    response = httpx2.post(f"{close.url}/v1/batches", json=batch)
+    assert response.status_code == 422
+    assert "CANVASS_MAX_QUESTIONS" in response.text
+
+
+FORMS = {
+    "no boundary": ("multipart/form-data", b"x"),
+    "a charset that it is not in": ("multipart/form-data; boundary=b; charset=idna", b"\xff"),
+    "a charset that makes half of a pair": ("multipart/form-data; boundary=b; charset=utf-7", b"+2AA-"),
+    "no part": ("multipart/form-data; boundary=b", b""),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_that_cannot_be_read_is_refused(stack: Stack, name: str) -> None:
+    kind, content = FORMS[name]
+    form = b'--b\r\nContent-Disposition: form-data; name="request"\r\n\r\n%b\r\n--b--\r\n' % content
+    response = httpx2.post(f"{stack.url}/v1/systemone", content=form, headers={"content-type": kind})
+    assert response.status_code == 422, response.text
+    assert response.json()["detail"][0]["type"] == "json_invalid"
