@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from client.ask import completed, parse_answer
@@ -64,8 +65,9 @@ def test_a_stack_serves_survives_a_killed_worker_and_leaves_nothing(script: str)
 
 def test_up_says_when_it_is_ready_and_ends_everything_on_sigterm(script: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "client", "up", "--engines", script, "--port", "0", "--quiet"]
+    (tmp_path / "index.html").write_text("home")
     up = subprocess.Popen(
-        [*command, "--data", str(tmp_path / "data")],
+        [*command, "--data", str(tmp_path / "data"), "--pages", str(tmp_path)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -76,6 +78,7 @@ def test_up_says_when_it_is_ready_and_ends_everything_on_sigterm(script: str, tm
         ready = re.fullmatch(r"Canvass is ready: (http://127\.0\.0\.1:\d+)\n", up.stdout.readline())
         assert ready is not None
         assert answered(ready.group(1)) > 0.5
+        assert httpx2.get(ready.group(1)).text == "home"
     finally:
         up.send_signal(signal.SIGTERM)
         rest, _ = up.communicate(timeout=30)

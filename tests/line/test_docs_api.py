@@ -25,13 +25,23 @@ def printed(*command: str) -> str:
 
 
 def test_the_python_examples_print_answers(stack: Stack) -> None:
-    decisions, chat = (printed(sys.executable, "-c", block) for block in blocks("python", stack))
+    systemone, images, decisions, chat = (
+        printed(sys.executable, "-c", block) for block in blocks("python", stack)
+    )
+    assert systemone.splitlines() == ["0.9 billing 1.8", "['script', 'jev-latest']"]
+    first, *others = images.splitlines()
+    assert 0 <= float(first) <= 1
+    assert [json.loads(line.replace("'", '"'))["type"] for line in others] == ["noul", "noul"]
     answers = [json.loads(line) for line in decisions.splitlines()]
     assert [answer["type"] for answer in answers] == ["predicate", "choice", "score"]
     assert chat.split()[:2] == ["0.9", "billing"]
 
 
-def test_the_shell_example_streams_chat(stack: Stack) -> None:
-    (chat,) = (printed("bash", "-c", block) for block in blocks("sh", stack))
+def test_the_shell_examples_print_answers(stack: Stack) -> None:
+    systemone, thought, chat = (printed("bash", "-c", block) for block in blocks("sh", stack))
+    assert json.loads(systemone)["answers"]["urgent"]["noul"] == 0.9
+    told = json.loads(thought)
+    assert told["answers"]["urgent"]["noul"] == 0.9
+    assert told["diagnostics"]["thought"].keys() == {"text", "tokens", "closed", "ms"}
     assert chat.count("data: {") > 3
     assert chat.endswith("data: [DONE]\n\n")
