@@ -1,7 +1,6 @@
 """The messages of a chat: flattened to text for the template, images to their hashes."""
 
 import base64
-import binascii
 import hashlib
 from typing import Any
 
@@ -49,6 +48,6 @@ def _image_hash(url: Any, where: str) -> str:
         )
     try:
         content = base64.b64decode(url.split(";base64,", 1)[1], validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise BadRequest(f"{where}.image_url.url is no base64: {error}", where) from error
     return hashlib.sha256(content).hexdigest()

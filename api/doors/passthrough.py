@@ -60,7 +60,7 @@ async def relay(request: Request, path: str | None = None) -> Response:
     try:
         caller = await service.keyring.admit(request)
         content = await read_content(request, service.settings.max_body_bytes)
-        body = await _model_named(request, content)
+        body = await _model_named(request, content, service.settings.max_json_depth)
         return await relayed(request, caller, body, path)
     except REFUSED as error:
         response = openai_error(refusal_of(error))
@@ -109,12 +109,12 @@ def _is_json(request: Request) -> bool:
     return kind == "application/json" or kind.endswith("+json")
 
 
-async def _model_named(request: Request, content: bytes) -> Body:
+async def _model_named(request: Request, content: bytes, depth: int) -> Body:
     """The content, with as much of its value as names the model. Raises a BodyError or Refusal."""
     if not content:
         return Body(None, content)
     if _is_json(request):
-        return decoded(content)
+        return decoded(content, depth)
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
         return Body({"model": await _field(request.headers, content, "model")}, content)
     return Body(None, content)
@@ -128,8 +128,9 @@ async def _field(headers: Headers, content: bytes, name: str) -> str | None:
 
     try:
         form = await MultiPartParser(headers, pieces()).parse()
-    except (MultiPartException, KeyError) as error:
+        value = form.get(name)
+        await form.close()
+        # A charset may make half of a surrogate pair, which nothing can be told in.
+        return value.encode().decode() if isinstance(value, str) else None
+    except (MultiPartException, KeyError, UnicodeError) as error:
         raise Refusal(400, "bad_form", f"the body is no form: {error}") from error
-    value = form.get(name)
-    await form.close()
-    return value if isinstance(value, str) else None

@@ -120,6 +120,13 @@ def test_what_no_door_claims_goes_to_an_engine(relaying: Stack) -> None:
     assert (form.status_code, form.json()["error"]["code"]) == (404, "model_not_found")
 
 
+def test_a_form_whose_model_is_no_text_is_refused(relaying: Stack) -> None:
+    form = b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\n+2AA-\r\n--b--\r\n'
+    kind = {"content-type": "multipart/form-data; boundary=b; charset=utf-7"}
+    response = httpx2.post(f"{relaying.url}/v1/audio/speech", content=form, headers=kind)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "bad_form")
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
