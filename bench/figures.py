@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from time import process_time
 
 from bench.batches import STATES, under_batch
 from bench.load import Load, Target, decision_body, one_after_another, prose, side_by_side
+from bench.pool import ENGINES, STEP_OF_30_MS, Routed, cache_blocks, faulty_pool, long_state, routed
 from bench.processes import cpu_seconds, floor_server
 from client.stack import Stack
 from engine.gguf_model import default_model
@@ -154,23 +155,63 @@ def interactive_under_batch() -> list[Figure]:
     ]
 
 
+def faulty_engines() -> list[Figure]:
+    """Four engines of which one hangs and one refuses, against four good ones."""
+    with _stack(*STEP_OF_30_MS, engines=ENGINES) as stack:
+        seen = faulty_pool(stack)
+    what = (
+        f"p95 {seen.faulty_ms:.0f} ms with one of four engines hanging and one refusing, "
+        f"{seen.good_ms:.0f} ms with four good ones; {seen.decisions} decisions, none failed"
+    )
+    return [Figure("faulty_pool_p95_ratio", seen.faulty_ms / seen.good_ms, 2.5, True, what)]
+
+
+def routing() -> list[Figure]:
+    """The policies on long states, with prefix caches too small to hold all of them."""
+    vocabulary = load_vocabulary(str(ensure_folder(default_model())), canvas=64, context=None)
+    blocks = cache_blocks(len(vocabulary.tokenizer.encode(long_state(0))))
+    found: dict[str, Routed] = {}
+    for policy in ("prefix", "least-loaded", "round-robin"):
+        arguments = ("--profile", "gb10", "--cache-blocks", str(blocks))
+        env = {"CANVASS_ROUTING": policy, "CANVASS_SYNC_LIMIT_S": "60"}
+        with _stack(*arguments, engines=ENGINES, env=env) as stack:
+            found[policy] = routed(stack)
+        print(f"  {policy:14} {found[policy]}", flush=True)
+    prefix, in_turn = found["prefix"], found["round-robin"]
+    rates = f"{prefix.load.per_s:.1f}/s to {in_turn.load.per_s:.1f}/s"
+    busiest = "reads of the busiest engine over the mean"
+    return [
+        Figure("prefix_over_round_robin", prefix.load.per_s / in_turn.load.per_s, 1.8, False, rates),
+        Figure("prefix_max_over_mean_load", prefix.spread, 1.3, True, busiest),
+    ]
+
+
 MEASUREMENTS: tuple[Callable[[], list[Figure]], ...] = (
     added_latency,
     wide_decision,
     throughput,
     planning,
     interactive_under_batch,
+    faulty_engines,
+    routing,
 )
 
 
 @contextmanager
-def _stack(*engine_args: str, batch_workers: int = 0) -> Iterator[Stack]:
+def _stack(
+    *engine_args: str, batch_workers: int = 0, engines: int = 1, env: Mapping[str, str] | None = None
+) -> Iterator[Stack]:
     """A stack on the script engine, which knows one rule: everything is probably true."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "script.json"
         script.write_text(json.dumps({"rules": [{"phrase": "true", "labels": {"yes": 0.9}}]}))
-        engines = f"script:{script}"
-        with Stack(engines=engines, engine_args=engine_args, batch_workers=batch_workers) as stack:
+        with Stack(
+            engines=f"script:{script}",
+            engine_count=engines,
+            engine_args=engine_args,
+            batch_workers=batch_workers,
+            env=env,
+        ) as stack:
             yield stack
 
 

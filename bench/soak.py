@@ -43,6 +43,9 @@ BATCH_EVERY_S = 20.0
 BATCH_STATES = 300
 ASYNC_EVERY = 10
 DISTINCT = 50_000
+KEEPALIVE_S = 5.0
+"""Seconds that an idle connection of the clients is kept: a burst must not look like a leak of the server."""
+
 
 MOST_GROWTH = {"MiB": 1.05, "fds": 1.0, "redis MiB": 1.10, "redis keys": 1.10}
 """How much larger the last quarter's median may be than the third's, as a factor."""
@@ -134,7 +137,7 @@ async def _serve(stack: Stack, per_s: float, seconds: float, seen: Seen) -> None
     start, number, told, looked, batch_at, batches = time.monotonic(), 0, 0.0, 0.0, 0.0, 0
     wrong: list[str] = []
     running: set[asyncio.Task[None]] = set()
-    connector = aiohttp.TCPConnector(limit=0)
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S)
     with redis.Redis.from_url(stack.redis_url) as connection:
         async with aiohttp.ClientSession(connector=connector) as session:
             while (passed := time.monotonic() - start) < seconds:

@@ -9,29 +9,14 @@ from typing import Any
 
 import orjson
 
-from workers.jobs import TERMINAL, Fields, rfc3339, status_of
+from workers.jobs import TERMINAL, Fields, standing_of, status_of
 
 _ENDED = ("succeeded", "failed", "canceled", "expired")
 
 
 def batch_of(id: str, fields: Fields) -> dict[str, Any]:
     """The batch object. Its counts are of states, and add up to `total`."""
-    status = status_of(fields)
-    batch: dict[str, Any] = {
-        "id": id,
-        "object": "batch",
-        "status": status,
-        "done": status in TERMINAL,
-        "created_at": rfc3339(fields["created"]),
-        "started_at": rfc3339(fields.get("started")),
-        "finished_at": rfc3339(fields.get("finished")),
-        "deadline_at": rfc3339(fields["deadline"]),
-        "expires_at": rfc3339(fields["expires"]),
-        "cancel_requested_at": rfc3339(fields.get("cancel")),
-        "counts": counts_of(fields),
-        "metadata": orjson.loads(fields["metadata"]) if "metadata" in fields else None,
-        "urls": batch_urls_of(id),
-    }
+    batch = {**standing_of(id, "batch", fields), "counts": counts_of(fields), "urls": batch_urls_of(id)}
     if "fault" in fields:
         batch["error"] = orjson.Fragment(fields["fault"])
     return batch

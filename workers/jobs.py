@@ -37,15 +37,12 @@ def status_of(fields: Fields) -> Status:
     return status  # type: ignore[return-value]
 
 
-def job_of(id: str, fields: Fields, *, position: int | None = None, whole: bool = True) -> dict[str, Any]:
-    """The job object of API.md, section 4. `position` is its place in the queue.
-
-    `whole` leaves the result in, which may be large; it is the door's own response body.
-    """
+def standing_of(id: str, kind: Literal["job", "batch"], fields: Fields) -> dict[str, Any]:
+    """What a job and a batch both tell of themselves: status, times, the client's own metadata."""
     status = status_of(fields)
-    job: dict[str, Any] = {
+    return {
         "id": id,
-        "object": "job",
+        "object": kind,
         "status": status,
         "done": status in TERMINAL,
         "created_at": rfc3339(fields["created"]),
@@ -54,10 +51,17 @@ def job_of(id: str, fields: Fields, *, position: int | None = None, whole: bool 
         "deadline_at": rfc3339(fields["deadline"]),
         "expires_at": rfc3339(fields.get("expires")),
         "cancel_requested_at": rfc3339(fields.get("cancel")),
-        "progress": _progress(fields),
         "metadata": orjson.loads(fields["metadata"]) if "metadata" in fields else None,
-        "urls": urls_of(id),
     }
+
+
+def job_of(id: str, fields: Fields, *, position: int | None = None, whole: bool = True) -> dict[str, Any]:
+    """The job object of API.md, section 4. `position` is its place in the queue.
+
+    `whole` leaves the result in, which may be large; it is the door's own response body.
+    """
+    status = status_of(fields)
+    job = {**standing_of(id, "job", fields), "progress": _progress(fields), "urls": urls_of(id)}
     if status == "queued":
         job["queue_position"] = position
     if status == "succeeded":

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, set_span_in_context
 
-from workers.tracing import Attribute, root_id_of, trace_id_of
+from workers.trace_ids import Attribute, root_id_of, trace_id_of
 
 CLOSE_WITHIN_S = 3.0
 """Seconds that a process which ends gives its last spans; a collector that is away must not hold it up."""

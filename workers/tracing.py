@@ -9,14 +9,10 @@ that does nothing.
 from __future__ import annotations
 
 import os
-import re
 from contextlib import AbstractContextManager, nullcontext
-from hashlib import blake2b
 from typing import Protocol
 
-Attribute = str | int | float | bool
-
-_HEX = re.compile("[0-9a-f]{32}")
+from workers.trace_ids import Attribute
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
@@ -69,19 +65,3 @@ def make_tracer(service: str) -> Tracer:
     from workers.otel import OtelTracer
 
     return OtelTracer(service)
-
-
-def trace_id_of(id: str) -> int:
-    """The trace id of a decision: the 32 hex digits of its own id; of a batch's, which has none, a hash.
-
-    All its bits are as good as random, as samplers that go by a part of them expect.
-    """
-    digits = id.removeprefix("dec_")
-    if _HEX.fullmatch(digits):
-        return int(digits, 16)
-    return int.from_bytes(blake2b(id.encode(), digest_size=16).digest())
-
-
-def root_id_of(id: str) -> int:
-    """The span id of a decision's root."""
-    return int.from_bytes(blake2b(id.encode(), digest_size=8).digest())

@@ -44,17 +44,20 @@ FAULTS: Sequence[Sequence[str]] = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long a run is: decisions at least, how many a second, troubles and their pace, and a limit in s."""
+    """How long a run is: decisions at least, how many a second, the pace of troubles, rounds of them, workers
+    killed beside in each round, and a limit in s.
+    """
 
     decisions: int
     per_s: float
     every_s: float
     rounds: int
+    kills: int
     limit_s: float
 
 
-FULL = Plan(decisions=5000, per_s=25, every_s=4.0, rounds=4, limit_s=420)
-SHORT = Plan(decisions=600, per_s=15, every_s=3.0, rounds=1, limit_s=75)
+FULL = Plan(decisions=5000, per_s=22, every_s=4.0, rounds=4, kills=4, limit_s=480)
+SHORT = Plan(decisions=600, per_s=15, every_s=3.0, rounds=1, kills=0, limit_s=75)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,9 @@ def run(plan: Plan, *, seed: int, data: Path | None = None, say: Callable[[str],
 
 def _with_trouble(stack: Stack, plan: Plan, ledger: Ledger, seed: int, say: Callable[[str], None]) -> Report:
     recovery = Recovery(stack.redis_url)
-    troubles = Troubles(stack, recovery, seed=seed, every_s=plan.every_s, rounds=plan.rounds)
+    troubles = Troubles(
+        stack, recovery, seed=seed, every_s=plan.every_s, rounds=plan.rounds, kills=plan.kills
+    )
     thread = threading.Thread(target=troubles.run)
     start = monotonic()
     with recovery.following():

@@ -64,10 +64,13 @@ TROUBLES: Mapping[str, Trouble] = {
 class Troubles:
     """Makes trouble until every kind came `rounds` times and every fail-point killed once.
 
-    `every_s`: seconds between troubles. `done` is set then; it goes on until `ending` is set.
+    `kills`: further workers killed per round. `every_s`: seconds between troubles. `done` is set once all
+    came; it goes on until `ending` is set.
     """
 
-    def __init__(self, stack: Stack, recovery: Recovery, *, seed: int, every_s: float, rounds: int) -> None:
+    def __init__(
+        self, stack: Stack, recovery: Recovery, *, seed: int, every_s: float, rounds: int, kills: int
+    ) -> None:
         self._stack = stack
         self._recovery = recovery
         self._random = Random(seed)
@@ -80,8 +83,7 @@ class Troubles:
         self._since: dict[Child, float] = {}
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
-        self._rounds = [self._shuffled() for _ in range(rounds)]
-        self._plan = deque(name for names in self._rounds for name in names)
+        self._plan = deque(name for _ in range(rounds) for name in self._shuffled(kills))
         self.ending, self.done = Event(), Event()
         self.came: Counter[str] = Counter()
         self.reached: Counter[str] = Counter()
@@ -107,8 +109,8 @@ class Troubles:
         finally:
             self._calm()
 
-    def _shuffled(self) -> list[str]:
-        names = list(TROUBLES)
+    def _shuffled(self, kills: int) -> list[str]:
+        names = [*TROUBLES, *["worker killed"] * kills]
         self._random.shuffle(names)
         return names
 

@@ -73,7 +73,7 @@ def states(stack: Stack, url: str) -> list[str]:
     return [worker["state"] for worker in engine(stack, url).get("workers", [])]
 
 
-def until_states(stack: Stack, url: str, wanted: str, within_s: float = 15.0) -> dict[str, Any]:
+def until_states(stack: Stack, url: str, wanted: str, within_s: float = 25.0) -> dict[str, Any]:
     """The engine, once both workers say the same of it."""
     until(lambda: states(stack, url) == [wanted, wanted], within_s)
     return engine(stack, url)
@@ -188,8 +188,8 @@ def test_an_engine_that_refuses_goes_out_and_comes_back(stack: Stack) -> None:
 def test_an_engine_that_fails_five_times_in_a_row_is_left_alone_for_a_while(stack: Stack) -> None:
     url, other = stack.engine_urls
     with arguments(stack.engines[0], "--fault", "500:1"):
-        until_states(stack, url, "out")
-        until(lambda: "500" in engine(stack, url)["reason"])
+        until(lambda: post(stack.url, ONE).status_code == 200 and states(stack, url) == ["out", "out"], 20)
+        until(lambda: "500" in engine(stack, url)["reason"], 20)
         for _ in range(10):
             assert served_by(post(stack.url, ONE)) == {other}
     until_states(stack, url, "in")

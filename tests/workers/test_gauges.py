@@ -11,7 +11,8 @@ from client.ports import free_port
 from workers.metrics import DecisionMetrics
 from workers.metrics_port import tell_metrics
 from workers.pool.gauges import cache_figures
-from workers.tracing import Untraced, make_tracer, root_id_of, trace_id_of
+from workers.trace_ids import root_id_of, trace_id_of
+from workers.tracing import Untraced, make_tracer
 
 
 def test_cache_figures_of_several_engines_behind_one_url_are_added_up() -> None:
