@@ -29,7 +29,8 @@ EVENTS = "text/event-stream"
 DOOR = Door("chat", REQUEST_ID, openai_error)
 
 _ROUTE = decision_route(ChatRequest, ChatCompletion, ERRORS, REQUEST_ID)
-_ROUTE["responses"]["200"]["content"][EVENTS] = {"schema": {"type": "string"}}
+# Each event is a chunk as JSON, and the last one `[DONE]`.
+_ROUTE["responses"]["200"]["content"][EVENTS] = {}
 for _told in _ROUTE["responses"].values():
     # An engine's answer hangs on no preference.
     _told["headers"] = {**_told["headers"], "Vary": {"schema": {"type": "string"}}}

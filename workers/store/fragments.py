@@ -61,14 +61,15 @@ end
 passed, or a fault of the whole stopped it. What was not fed counts as what the batch ends as."""
 
 BEGUN = """
-local function begun(prefix, lane, sent)
+local function begun(key, prefix, lane, sent)
   local name = prefix .. ':begun:' .. (lane or '')
   local reached = redis.call('GET', name)
   if sent and (not reached or tonumber(reached) < tonumber(sent)) then
-    redis.call('SET', name, sent, 'EX', 3600)
+    redis.call('SET', name, sent, 'EX', math.max(1, redis.call('TTL', key)))
   end
 end
 """
 """Note how far a lane's queue has been served: `begun:LANE` is the latest time at which a wave that has begun
-was sent (seconds since 1970). One that was sent well before that and has not begun is not in the queue.
+was sent (seconds since 1970). One that was sent well before that and has not begun is not in the queue. It is
+kept as long as the decision that began.
 """

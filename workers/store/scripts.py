@@ -50,7 +50,7 @@ if status ~= 'open' then return false end
 local lease = redis.call('ZSCORE', KEYS[2], id)
 if holder and holder ~= token and lease and tonumber(lease) > tonumber(now) then return false end
 redis.call('HSET', KEYS[1], 'holder', token)
-begun(prefix, lane, sent)
+begun(KEYS[1], prefix, lane, sent)
 local late = tonumber(deadline) <= tonumber(now)
 if wave == '0' and not late and redis.call('HSETNX', KEYS[1], 'started', now) == 1 then
   redis.call('ZREM', KEYS[3], id)
@@ -74,7 +74,7 @@ local id, now, prefix, keep = unpack(ARGV)
 local status, hooks, watched, channel, lane, sent =
   unpack(redis.call('HMGET', KEYS[1], 'status', 'hooks', 'watched', 'channel', 'lane', 'sent'))
 if status ~= 'open' or redis.call('HSETNX', KEYS[1], 'started', now) == 0 then return 0 end
-begun(prefix, lane, sent)
+begun(KEYS[1], prefix, lane, sent)
 redis.call('ZREM', KEYS[3], id)
 if hooks and string.find(hooks, 'start', 1, true) then hook(KEYS[1], prefix, id, 'start', now, keep) end
 if watched then tell(channel, id .. ' open\\n') end
