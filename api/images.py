@@ -1,4 +1,4 @@
-"""Images of a request: found in the body or its parts, checked, and kept.
+"""Images of a request: found in the body or its parts, and checked.
 
 What an image claims to be counts for nothing: its bytes say its format (puremagic), and Pillow reads its
 header, so that a picture of a billion pixels in a few bytes is refused before anything unpacks it.
@@ -11,7 +11,8 @@ import base64
 import io
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import puremagic
@@ -29,7 +30,6 @@ from planner.dialects.image_fields import (
     Shown,
 )
 from planner.errors import Invalid, Location
-from workers.store import images as store
 
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP", "image/gif": "GIF"}
 """Media types that are taken, and Pillow's names of them."""
@@ -39,19 +39,23 @@ _IMAGES: TypeAdapter[Images] = TypeAdapter(Images)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Image:
     loc: Location
     content: bytes
 
 
-async def images_of(
-    body: Any, parts: Mapping[str, bytes], settings: ApiSettings, images: store.Images
-) -> Shown:
-    """The images of a body and its parts, kept. Raises pydantic's ValidationError, Invalid, Refusal or
-    StoreError.
-    """
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The images of a request: where they are shown, and their bytes by SHA-256 (hex), for the store."""
+
+    shown: Shown = NOTHING
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+
+
+async def images_of(body: Any, parts: Mapping[str, bytes], settings: ApiSettings) -> Found:
+    """The images of a body and its parts, checked. Raises pydantic's ValidationError, Invalid or Refusal."""
     if not isinstance(body, dict) or not (body.get("assets") or body.get("images")):
-        return NOTHING
+        return Found()
     assets = _ASSETS.validate_python(body.get("assets") or {})
     listed = _IMAGES.validate_python(body.get("images") or [])
     placed = {name: _asset(("assets", name), asset, parts) for name, asset in assets.items()}
@@ -61,27 +65,28 @@ async def images_of(
         message = f"{len(found)} images; the server takes {settings.max_images} (CANVASS_MAX_IMAGES)"
         raise Invalid(found[-1].loc[:1], message, kind="too_many_images", given=len(found))
     await asyncio.gather(*(asyncio.to_thread(_check, one, settings) for one in found))
-    digests = await asyncio.gather(*(images.put(one.content) for one in found))
-    return Shown(dict(zip(placed, digests, strict=False)), tuple(digests[len(placed) :]))
+    digests = [sha256(one.content).hexdigest() for one in found]
+    shown = Shown(dict(zip(placed, digests, strict=False)), tuple(digests[len(placed) :]))
+    return Found(shown, dict(zip(digests, (one.content for one in found), strict=True)))
 
 
-def _asset(loc: Location, asset: Any, parts: Mapping[str, bytes]) -> _Found:
+def _asset(loc: Location, asset: Any, parts: Mapping[str, bytes]) -> _Image:
     if isinstance(asset, InlineImage):
-        return _Found(loc, _decoded((*loc, "data_base64"), asset.data_base64))
+        return _Image(loc, _decoded((*loc, "data_base64"), asset.data_base64))
     if asset.part not in parts:
         raise Invalid(
             (*loc, "part"), f"the body has no part {asset.part!r}", kind="missing_part", given=asset.part
         )
-    return _Found(loc, parts[asset.part])
+    return _Image(loc, parts[asset.part])
 
 
-def _listed(loc: Location, image: str | EncodedImage) -> _Found:
+def _listed(loc: Location, image: str | EncodedImage) -> _Image:
     if isinstance(image, EncodedImage):
-        return _Found(loc, _decoded((*loc, "base64"), image.base64))
+        return _Image(loc, _decoded((*loc, "base64"), image.base64))
     head, comma, data = image.partition(";base64,")
     if not (head.startswith("data:") and comma):
         raise Invalid(loc, "an image is a data URL in base64: nothing is fetched here", kind="no_data_url")
-    return _Found(loc, _decoded(loc, data))
+    return _Image(loc, _decoded(loc, data))
 
 
 def _decoded(loc: Location, data: str) -> bytes:
@@ -92,7 +97,7 @@ def _decoded(loc: Location, data: str) -> bytes:
         raise Invalid(loc, f"this is no base64: {error}", kind="no_base64") from error
 
 
-def _check(found: _Found, settings: ApiSettings) -> None:
+def _check(found: _Image, settings: ApiSettings) -> None:
     """Raise Refusal or Invalid for bytes that are no image, or too large a one."""
     size, limit = len(found.content), settings.max_image_bytes
     if size > limit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,8 @@ from workers.store.outcome import Outcome
 from workers.store.store import Store, StoreError
 from workers.terms import Terms
 from workers.tracing import Tracer
+
+NO_IMAGES: Mapping[str, bytes] = {}
 
 WATCH_POOL_EVERY_S = 1.0
 WATCH_QUEUE_EVERY_S = 0.5
@@ -88,23 +90,42 @@ class Service:
         """An id for a decision: 128 random bits, which are its trace's id too (workers/tracing.py)."""
         return f"dec_{secrets.token_hex(16)}"
 
-    async def decide(self, id: str, decision: Decision, size: int, terms: Terms, wait_s: float) -> Accepted:
+    async def decide(
+        self,
+        id: str,
+        decision: Decision,
+        size: int,
+        terms: Terms,
+        wait_s: float,
+        images: Mapping[str, bytes] = NO_IMAGES,
+    ) -> Accepted:
         """Plan, store and publish a decision under an id, and wait `wait_s` seconds for its outcome.
 
         It is stored first and published second, so that what was accepted cannot be lost. `size` is
-        that of the request's body in bytes; the wait counts from now. Raises Invalid (TooLong among
+        that of the request's body in bytes, `images` are the decision's by SHA-256 (hex); the wait counts
+        from now. Raises Invalid (TooLong among
         them), Refusal, TooManyOpen or Unavailable when the decision was not accepted, Unsettled or
         StoreError when that is not known within the sync limit.
         """
         with self._tracer.root("decision", id, door=decision.door, questions=len(decision.questions)):
-            return await self._decide(id, decision, size, terms, wait_s)
+            return await self._decide(id, decision, size, terms, wait_s, images)
 
-    async def _decide(self, id: str, decision: Decision, size: int, terms: Terms, wait_s: float) -> Accepted:
+    async def _decide(
+        self,
+        id: str,
+        decision: Decision,
+        size: int,
+        terms: Terms,
+        wait_s: float,
+        images: Mapping[str, bytes],
+    ) -> Accepted:
         now = asyncio.get_running_loop().time()
         settled_by = now + self.settings.sync_limit_s
         stages, wave = await self._planned(decision, size, settled_by)
         # Not before: to those who look, a decision that is not stored yet looks like one that is gone.
         with self.waiting.expecting(id) as outcome:
+            if images:
+                await self.images.keep(images)
             saved = self.decisions.save(
                 id, decision, wave, stages, terms, self.waiting.channel if wait_s else ""
             )

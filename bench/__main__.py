@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 
 from bench.figures import MEASUREMENTS, Figure
-
-LATEST = Path(__file__).with_name("latest.json")
+from bench.latest import keep
 
 
 def main() -> int:
@@ -28,10 +25,7 @@ def main() -> int:
             for figure in measure():
                 print(_line(figure), flush=True)
                 figures.append(figure)
-    # Figures of other programs (bench.chaos) and of runs before stay beside these.
-    kept = json.loads(LATEST.read_text()) if LATEST.exists() else {}
-    kept |= {figure.name: round(figure.value, 4) for figure in figures}
-    LATEST.write_text(json.dumps(kept, indent=2) + "\n")
+    keep({figure.name: figure.value for figure in figures})
     return 0 if all(figure.met for figure in figures) else 1
 
 

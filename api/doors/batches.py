@@ -6,8 +6,9 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from time import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -15,12 +16,12 @@ from fastapi.responses import StreamingResponse
 
 from api.batch_intake import Posted, read_posted, store_lines
 from api.callers import Caller
-from api.doors.native import TheAskingCaller, TheCaller, TheService
+from api.doors.native import TheAskingCaller, TheCaller, TheService, told
 from api.pages import page_of_batches
 from api.preferences import MOST_WAIT_S
 from api.problems import PROBLEM
 from api.refusals import REFUSED, RETRY_AFTER_S, Refusal, refusal_of
-from api.repeats import MOST_KEY
+from api.repeats import Standing, earlier_of, key_of
 from api.schemas import Batch, BatchList, BatchRequest, Status
 from api.service import Service
 from api.terms import terms_of
@@ -115,7 +116,7 @@ async def create_batch(
     (fields,) = await batches.fields([id])
     if fields is None:
         raise Refusal(503, "gone", "the batch is no longer kept", retry_after_s=RETRY_AFTER_S)
-    response = _json(batch_of(id, fields), 202)
+    response = told(batch_of(id, fields), 202)
     response.headers["Location"] = batch_urls_of(id)["get"]
     response.headers.update(caller.headers)
     if replayed:
@@ -142,7 +143,7 @@ async def get_batch(
             break
         await asyncio.sleep(min(LOOK_EVERY_S, rest))
         (fields,) = await batches.fields([id])
-    return _json(batch_of(id, fields or batch))
+    return told(batch_of(id, fields or batch))
 
 
 @router.get("", summary="Batches, newest first", response_model=BatchList)
@@ -154,7 +155,7 @@ async def list_batches(
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> Response:
     """The caller's own batches."""
-    return _json(await page_of_batches(batches, caller.id, status, after, limit))
+    return told(await page_of_batches(batches, caller.id, status, after, limit))
 
 
 @router.post("/{id}/cancel", summary="Cancel a batch", status_code=202, response_model=Batch)
@@ -164,7 +165,7 @@ async def cancel_batch(id: str, service: TheService, batches: TheBatches, batch:
     """
     await cancel_all(service.decisions, await batches.stop(id, "cancel", time()))
     (fields,) = await batches.fields([id])
-    return _json(batch_of(id, fields or batch), 202)
+    return told(batch_of(id, fields or batch), 202)
 
 
 @router.get(
@@ -205,13 +206,13 @@ async def _create(
     asked = {name: value for name, value in posted.request.items() if name not in JobFields.model_fields}
     probe = DIALECTS[DIALECT].parse({**asked, "state": PLACEHOLDER})
     await service.check(probe, len(orjson.dumps(asked)))
-    id, key = f"{BATCH_PREFIX}{uuid.uuid4().hex}", request.headers.get("idempotency-key")
+    id, key = f"{BATCH_PREFIX}{uuid.uuid4().hex}", key_of(request)
     name = ""
     if key is not None:
-        if not 0 < len(key) <= MOST_KEY:
-            raise Refusal(400, "bad_idempotency_key", f"an Idempotency-Key has 1 to {MOST_KEY} characters")
         name = name_of("key", caller.id, "batches", key)
-        earlier = await _batch_of_key(service, batches, name, Named(id, posted.digest, time() + TAKEN_IN_S))
+        named = Named(id, posted.digest, time() + TAKEN_IN_S)
+        keep_s = service.settings.batch_deadline_s + service.settings.batch_retention_s
+        earlier = await earlier_of(service.names, name, named, keep_s, partial(_standing, batches))
         if earlier is not None:
             return earlier, True
     try:
@@ -225,24 +226,9 @@ async def _create(
     return id, False
 
 
-async def _batch_of_key(service: Service, batches: Batches, name: str, named: Named) -> str | None:
-    """The batch that a key stands for already; None when the key now stands for `named`. Raises Refusal."""
-    keep_s = service.settings.batch_deadline_s + service.settings.batch_retention_s
-    stale = None
-    while (held := await service.names.take(name, named, keep_s, stale=stale)) is not None:
-        if held.body != named.body:
-            raise Refusal(422, "idempotency_key_reused", "this Idempotency-Key came with another body before")
-        if (await batches.fields([held.id]))[0] is not None:
-            return held.id
-        if held.until > time():
-            raise Refusal(
-                409,
-                "idempotency_key_in_flight",
-                "the first request with this Idempotency-Key is still being taken in",
-                retry_after_s=RETRY_AFTER_S,
-            )
-        stale = held
-    return None
+async def _standing(batches: Batches, id: str) -> Standing:
+    (fields,) = await batches.fields([id])
+    return "unknown" if fields is None else "answered"
 
 
 async def _lines(batches: Batches, id: str, next: int, *, wait: bool) -> AsyncIterator[bytes]:
@@ -289,10 +275,3 @@ async def _unfed_lines(batches: Batches, id: str, fields: Fields, next: int) -> 
         ]
         if lines:
             yield b"\n".join(lines) + b"\n"
-
-
-def _json(body: dict[str, Any], status: int = 200) -> Response:
-    headers = {"Cache-Control": "no-store"}
-    if body.get("done") is False:
-        headers["Retry-After"] = "1"
-    return Response(orjson.dumps(body), status, headers, "application/json")

@@ -50,6 +50,7 @@ async def complete(request: Request) -> Response:
         body = await read_json(request, service.settings.max_body_bytes, service.settings.max_json_depth)
         if schema_of(body.value) is None:
             return await relayed(request, caller, body)
+        service.require_room()
     except REFUSED as error:
         response = openai_error(refusal_of(error))
         response.headers.update({**VARY, **caller.headers})

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Depends, Path, Request, Response
 
 from api.callers import Caller
-from api.doors.native import TheCaller, TheService
+from api.doors.native import TheCaller, TheService, told
 from api.problems import PROBLEM
 from api.refusals import Refusal
 from api.schemas import Delivery, DeliveryList
@@ -36,7 +35,7 @@ async def list_deliveries(
 ) -> Response:
     """One delivery per event that has happened, in order. They are kept longer than the job itself."""
     data = [_view(delivery) for delivery in await _own(id, service, caller, deliveries)]
-    return _json({"object": "list", "data": data})
+    return told({"object": "list", "data": data})
 
 
 @router.post("/{n}/resend", summary="Send a webhook again", status_code=202, response_model=Delivery)
@@ -53,7 +52,7 @@ async def resend_delivery(
     for delivery in await _own(id, service, caller, deliveries):
         if delivery.number == n and await deliveries.resend(delivery.name):
             (again,) = [each for each in await deliveries.of(id) if each.name == delivery.name]
-            return _json(_view(again), status=202)
+            return told(_view(again), status=202)
     raise Refusal(404, "not_found", f"job {id!r} has no delivery {n}, or it is no longer kept")
 
 
@@ -91,12 +90,3 @@ def _view(delivery: store.Delivery) -> dict[str, Any]:
             for number, attempt in delivery.attempts
         ],
     }
-
-
-def _json(body: dict[str, Any], status: int = 200) -> Response:
-    return Response(
-        orjson.dumps(body),
-        status_code=status,
-        media_type="application/json",
-        headers={"Cache-Control": "no-store"},
-    )

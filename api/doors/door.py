@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from time import time
 
 import orjson
@@ -20,7 +21,7 @@ from api.callers import ANYONE, Caller
 from api.images import images_of
 from api.preferences import Preference, read_preference
 from api.refusals import QUEUE_FULL, REFUSED, Refusal, Unsettled, refusal_of, refusal_of_failure
-from api.repeats import MOST_KEY, decision_of_key, decision_of_twin, told
+from api.repeats import decision_of_twin, earlier_of, key_of, standing_of_decision, told
 from api.service import Accepted, Service
 from api.terms import terms_of
 from planner.dialects import DIALECTS
@@ -68,7 +69,6 @@ class Door:
         service: Service = request.app.state.service
         headers = dict(VARY)
         try:
-            service.require_room()
             preference = read_preference(request.headers.getlist("prefer"))
             accepted, replayed = await self._decide(request, service, caller, body, preference)
             headers |= {self.id_header: accepted.id, **(REPLAYED if replayed else {})}
@@ -87,7 +87,8 @@ class Door:
     ) -> tuple[Accepted, bool]:
         """The decision asked for, and whether it is one that was asked for before."""
         dialect = DIALECTS[self.dialect]
-        shown = await images_of(dialect.images(body.value), body.parts, service.settings, service.images)
+        images = await images_of(dialect.images(body.value), body.parts, service.settings)
+        shown = images.shown
         decision = dialect.parse(body.value, shown)
         # What a client asks to be kept apart is kept apart within what is the caller's own.
         salt = ":".join(part for part in (caller.salt, decision.salt) if part)
@@ -96,25 +97,24 @@ class Door:
         patient = preference.wait_s is not None
         terms = terms_of(dialect.fields(body.value), caller, service.settings, twin=twin, patient=patient)
         wait_s = service.settings.sync_limit_s if preference.wait_s is None else preference.wait_s
-        id, key = service.new_id(), request.headers.get("idempotency-key")
+        id, key = service.new_id(), key_of(request)
         if key is None:
             retried = any(request.headers.get(name, "0") != "0" for name in RETRY_COUNTS)
             earlier = await decision_of_twin(service.names, service.decisions, twin) if retried else None
             if earlier is not None:
                 return await service.join(earlier, wait_s), True
-            return await service.decide(id, decision, body.size, terms, wait_s), False
-        if not 0 < len(key) <= MOST_KEY:
-            raise Refusal(400, "bad_idempotency_key", f"an Idempotency-Key has 1 to {MOST_KEY} characters")
+            return await service.decide(id, decision, body.size, terms, wait_s, images.contents), False
         name = name_of("key", caller.id, self.dialect, key)
         named = Named(
             id, name_of(body.content, *shown.images), time() + service.settings.sync_limit_s + wait_s
         )
         keep_s = service.settings.deadline_s + service.settings.retention_s
-        earlier = await decision_of_key(service.names, service.decisions, name, named, keep_s)
+        standing = partial(standing_of_decision, service.decisions)
+        earlier = await earlier_of(service.names, name, named, keep_s, standing)
         if earlier is not None:
             return await service.join(earlier, wait_s), True
         try:
-            accepted = await service.decide(id, decision, body.size, terms, wait_s)
+            accepted = await service.decide(id, decision, body.size, terms, wait_s, images.contents)
         except (Unsettled, StoreError):
             # It may have been accepted all the same: who comes again with the key finds out.
             raise

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 import structlog
 from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from api.doors.native import TheCaller, TheService, own_job
+from api.doors.native import TheCaller, TheService, own_job, told
 from api.pages import page_of_jobs
 from api.preferences import MOST_WAIT_S
 from api.problems import PROBLEM, NothingMore
@@ -44,7 +44,7 @@ async def get_job(
             break
         await service.join(id, min(rest, LOOK_EVERY_S))
         job = await service.job(id, caller.id)
-    return _json(job)
+    return told(job)
 
 
 @router.get("", summary="Jobs, newest first", response_model=JobList)
@@ -58,7 +58,7 @@ async def list_jobs(
     """The caller's own jobs. A page that a status thins out may hold fewer than `limit`, and still have
     a `next`.
     """
-    return _json(await page_of_jobs(service.decisions, caller.id, status, after, limit))
+    return told(await page_of_jobs(service.decisions, caller.id, status, after, limit))
 
 
 @router.post("/{id}/cancel", summary="Cancel a job", status_code=202, response_model=Job)
@@ -67,7 +67,7 @@ async def cancel_job(
 ) -> Response:
     """Ask for its reads to stop. The job is `canceled` once they have; one that is done stays as it is."""
     await service.decisions.cancel(id)
-    return _json(await service.job(id, caller.id), status=202)
+    return told(await service.job(id, caller.id), status=202)
 
 
 LastEvent = Annotated[int, Header(ge=0, description="The last event seen: the stream goes on after it.")]
@@ -130,10 +130,3 @@ async def _within(waiting: Awaitable[object], seconds: float) -> None:
             await waiting
     except TimeoutError:
         return
-
-
-def _json(body: dict[str, Any], status: int = 200) -> Response:
-    headers = {"Cache-Control": "no-store"}
-    if body.get("done") is False:
-        headers["Retry-After"] = "1"
-    return Response(orjson.dumps(body), status, headers, "application/json")

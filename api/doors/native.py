@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from fastapi import Depends, Request
+import orjson
+from fastapi import Depends, Request, Response
 
 from api.callers import Caller
 from api.service import Service
@@ -37,3 +39,11 @@ TheAskingCaller = Annotated[Caller, Depends(asking_caller_of)]
 async def own_job(id: str, service: TheService, caller: TheCaller) -> Fields:
     """The job in the path, if it is the caller's. Raises Refusal (404)."""
     return await service.job_fields(id, caller.id)
+
+
+def told(body: Mapping[str, Any], status: int = 200) -> Response:
+    """The response that tells a native object as it stands; of one that is not done, when to look again."""
+    headers = {"Cache-Control": "no-store"}
+    if body.get("done") is False:
+        headers["Retry-After"] = "1"
+    return Response(orjson.dumps(body), status, headers, "application/json")

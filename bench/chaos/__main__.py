@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from bench.chaos.run import FULL, SHORT, Plan, run
+from bench.latest import keep
 
-LATEST = Path(__file__).parents[1] / "latest.json"
 MOST_TOLD = 30
 RECOVERY_TARGET_S = 10.0
 
@@ -32,8 +31,7 @@ def main() -> int:
         slow = report.recovery_p99_s is None or report.recovery_p99_s > RECOVERY_TARGET_S
         told = " ".join(f"{name} {value}" for name, value in report.figures().items())
         print(f"{told}  <= {RECOVERY_TARGET_S:g} s  {'MISSED' if slow else 'met'}")
-        kept = json.loads(LATEST.read_text()) if LATEST.exists() else {}
-        LATEST.write_text(json.dumps(kept | report.figures(), indent=2) + "\n")
+        keep(report.figures())
     return 1 if report.violations or slow else 0
 
 

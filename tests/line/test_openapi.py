@@ -62,7 +62,7 @@ def test_every_response_is_one_that_the_document_has(
             if mode is MODES[1] and not (operation.body or operation.query or operation.headers):
                 continue
             ask(stack.url, host, operation.as_strategy(generation_mode=mode), done_job, seen, forms)
-    assert 422 in forms, "a form that is right is asked in test_images_and_thoughts.py"
+    assert {200, 422} <= forms
     for name, seen in statuses.items():
         assert seen, f"{name} was never asked"
     assert {200, 202, 400, 422} <= statuses["POST /v1/systemone"]
@@ -111,7 +111,14 @@ def _make_likely(case: Any, done_job: str) -> None:
         body = case.body["request"] if isinstance(case.body.get("request"), dict) else case.body
         if "model" in body and dice.random() < 0.7:
             body["model"] = "jev-latest"
-            case.headers = {**(case.headers or {}), **dice.choice(({}, ASYNC))}
+            ways: tuple[dict[str, str], ...] = ({}, ASYNC)
+            if case.media_type == "multipart/form-data":
+                # Hardly any form is right by chance: some are made so, and answered.
+                ways = ({},)
+                body.update(ONE_READ)
+                body.pop("assets", None)
+                body.pop("images", None)
+            case.headers = {**(case.headers or {}), **dice.choice(ways)}
         # A webhook would be called.
         body.pop("webhook", None)
     if case.path.startswith("/v1/keys"):

@@ -32,14 +32,18 @@ import zstandard
 
 from planner.decision import Decision
 from planner.reads import Wave
+from workers.celery_app import INTERACTIVE
 from workers.settings import Settings
 from workers.store import batch_scripts as scripts
-from workers.store.decisions import ASKED, id_of_item, opened
+from workers.store.decisions import id_of_item, opened
 from workers.store.store import Store
 from workers.terms import Terms
 
 OUT_LINES = 1000
 """Lines of results in one piece; the scripts count on it too."""
+
+BESIDE_S = 1.0
+"""Seconds after an interactive wave that has begun in which others are taken to come in."""
 
 SCAN = 1000
 """Most results that one look fetches."""
@@ -229,16 +233,17 @@ class Batches:
 
     async def feeding(self, id: str) -> Feeding | None:
         """How far an open batch is fed; None when it is over or gone."""
-        values, open, asked = await self._store.run(
+        values, open, begun = await self._store.run(
             ("HMGET", self._key(id), "status", "fed", "piece", "total", "deadline", "cancel", "fault"),
             ("SCARD", self._key(id, "open")),
-            ("EXISTS", self._store.key(ASKED)),
+            ("GET", self._store.key("begun", INTERACTIVE)),
         )
         status, fed, piece, total, deadline, cancel, fault = values
         if status != b"open":
             return None
         stopped = cancel is not None or fault is not None
-        return Feeding(int(fed), int(piece), int(total), int(open), stopped, bool(asked), float(deadline))
+        beside = begun is not None and time() - float(begun) < BESIDE_S
+        return Feeding(int(fed), int(piece), int(total), int(open), stopped, beside, float(deadline))
 
     async def piece(self, id: str, number: int) -> Piece | None:
         """A piece of a batch's states, None when it is gone: fed, or no longer kept."""

@@ -48,11 +48,6 @@ from workers.terms import Terms
 BATCH_PREFIX = "bat_"
 """How the id of a batch begins, and so those of its decisions."""
 
-ASKED = "asked"
-"""The key that says, for a moment, that an interactive decision came in (workers/feeder.py)."""
-
-ASKED_KEPT_MS = 1000
-
 TWIN_KEPT_S = 120
 """Seconds in which a request that comes again finds its decision, if that is kept as long."""
 
@@ -184,7 +179,7 @@ class Decisions:
         fields = opened(decision, wave, stages, terms, now, deadline, settings)
         if channel:
             fields["channel"] = channel
-        reply, _ = await self._store.run(
+        (reply,) = await self._store.run(
             (
                 "EVAL",
                 scripts.SAVE,
@@ -203,7 +198,6 @@ class Decisions:
                 min(TWIN_KEPT_S, keep) if terms.twin else 0,
                 *(part for field in fields.items() for part in field),
             ),
-            ("SET", self._store.key(ASKED), 1, "PX", ASKED_KEPT_MS),
         )
         if reply == b"too many":
             raise TooManyOpen(f"{terms.most_open} decisions of this key are open, as many as it may have")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from hashlib import sha256
+from collections.abc import Mapping
 
 from workers.settings import Settings
 from workers.store.store import Store
@@ -24,11 +24,10 @@ class Images:
     def _key(self, digest: str) -> str:
         return self._store.key("image", digest)
 
-    async def put(self, content: bytes) -> str:
-        """Keep an image; the SHA-256 (hex) that it is known by."""
-        digest = sha256(content).hexdigest()
-        await self._store.run(("SET", self._key(digest), content, "EX", self._keep_s))
-        return digest
+    async def keep(self, contents: Mapping[str, bytes]) -> None:
+        """Keep images, by the SHA-256 (hex) that they are known by."""
+        for digest, content in contents.items():
+            await self._store.run(("SET", self._key(digest), content, "EX", self._keep_s))
 
     async def get(self, digest: str) -> bytes | None:
         """An image, or None when it is no longer kept."""

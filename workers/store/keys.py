@@ -2,7 +2,7 @@
 
 One hash, `keys`: field is the SHA-256 of a key in hex, value its record as JSON. A key has 256 random bits,
 so that a fast hash without salt is enough: nobody finds it by guessing. The plain key is not kept. The hash
-is configuration rather than data, and the one key of ours in Redis without an expiry. A revoked record stays,
+is configuration rather than data, and so has no expiry. A revoked record stays,
 so that revoking the last key does not open the server.
 """
 
