@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from api.doors import (
+    audits,
     batches,
     chat,
     decisions,
@@ -25,6 +26,7 @@ from api.doors import (
     operations,
     pages,
     passthrough,
+    plans,
     systemone,
 )
 from api.keyring import LOOK_EVERY_S as LOOK_AT_KEYS_EVERY_S
@@ -49,6 +51,7 @@ from api.waiting import LOOK_EVERY_S, Waiting
 from workers.background import keep_doing
 from workers.celery_app import make_celery
 from workers.dispatch import Dispatcher
+from workers.store.audits import Audits
 from workers.store.batches import Batches
 from workers.store.decisions import Decisions
 from workers.store.deliveries import Deliveries
@@ -97,6 +100,7 @@ def make_app(settings: ApiSettings) -> FastAPI:
         )
         counted.watch(waiting)
         app.state.service = service
+        app.state.audits = Audits(store, settings)
         app.state.batches = Batches(store, settings)
         app.state.deliveries = Deliveries(store, settings)
         app.state.engines = Engines(store)
@@ -125,7 +129,7 @@ def make_app(settings: ApiSettings) -> FastAPI:
     app.add_middleware(RefuseForeignOrigins, allowed=settings.allowed_origins)
     app.add_middleware(CountRequests, metrics=counted)
     # The pass-through comes last under `/v1/`: it takes whatever no other route does. Pages come last of all.
-    native = (batches, deliveries, engines, jobs, keys, metrics, models, operations)
+    native = (audits, batches, deliveries, engines, jobs, keys, metrics, models, operations, plans)
     for door in (systemone, decisions, chat, *native, passthrough):
         app.include_router(door.router)
     if settings.pages is not None:

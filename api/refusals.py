@@ -124,6 +124,7 @@ _FAILURES = {
     "canceled": 409,
     "max_tokens_exceeded": 400,
     "refused": 502,
+    "grammar_refused": 422,
     "value_error": 400,
 }
 

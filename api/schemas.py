@@ -134,7 +134,8 @@ class BatchRequest(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     model: str
-    questions: dict[str, dict[str, Any]] = Field(min_length=1)
+    questions: dict[str, dict[str, Any]] | None = Field(None, min_length=1, description="Or a `schema`.")
+    value_schema: Any = Field(None, alias="schema", description="A JSON Schema, in place of questions.")
     states: list[Any] = Field(min_length=1, description="Each a state, or `{custom_id, state}`.")
     metadata: dict[str, Any] | None = None
     webhook: str | None = None

@@ -17,6 +17,8 @@ from api.settings import ApiSettings
 from api.waiting import Waiting
 from planner.decision import Decision
 from planner.errors import Invalid
+from planner.explain import Explained, explain
+from planner.plan import make_plan
 from planner.reads import Wave
 from planner.vocabulary import Vocabulary
 from workers.dispatch import Dispatcher, PublishError
@@ -142,7 +144,13 @@ class Service:
         served.
         """
         await self._check_model(decision.model)
+        await self._check_writing(decision)
         await off_loop_if_long(decision, size, lambda: self._first_wave(decision))
+
+    async def explain(self, decision: Decision, size: int) -> Explained:
+        """What a decision would read. No engine has to be in. Raises Invalid (TooLong among them)."""
+        self._check_count(decision)
+        return await off_loop_if_long(decision, size, lambda: explain(make_plan(decision, self._vocabulary)))
 
     async def join(self, id: str, wait_s: float) -> Accepted:
         """Wait for a decision that was accepted before, here or elsewhere. Raises StoreError."""
@@ -157,6 +165,7 @@ class Service:
         try:
             async with asyncio.timeout_at(until):
                 await self._check_model(decision.model)
+                await self._check_writing(decision)
                 with self._tracer.span("plan"), self.metrics.plan_seconds.time():
                     return await off_loop_if_long(decision, size, lambda: self._first_wave(decision))
         except TimeoutError as error:
@@ -176,11 +185,14 @@ class Service:
         seen = {"state": decision.state} if self.settings.log_states else {}
         log.debug("decision accepted", decision=id, door=decision.door, **seen)
 
-    def _first_wave(self, decision: Decision) -> tuple[int, Wave]:
+    def _check_count(self, decision: Decision) -> None:
         count, most = len(decision.questions), self.settings.max_questions
         if count > most:
             message = f"{count} questions; the server takes {most} (CANVASS_MAX_QUESTIONS)"
             raise Invalid(("questions",), message, kind="too_long", given=count)
+
+    def _first_wave(self, decision: Decision) -> tuple[int, Wave]:
+        self._check_count(decision)
         return planned(decision, self._vocabulary, self.settings.most_reads)
 
     async def _publish(self, id: str, wave: Wave, lane: str, until: float) -> None:
@@ -234,11 +246,39 @@ class Service:
         """The served models' names, each with the time its engine gives for it (seconds since 1970)."""
         return {engine["model"]: engine["created"] or 0 for engine in self.engines if engine["joined"]}
 
+    def _read_models(self) -> set[str]:
+        """The models that canvases are read of now."""
+        return {
+            engine["model"]
+            for engine in self.engines
+            if engine["joined"] and engine["capabilities"]["canvas"]
+        }
+
+    def _nobody_writes(self) -> bool:
+        """Whether there are engines, and all of them proved that they do not write under a grammar."""
+        known = [engine for engine in self.engines if engine["joined"] or engine["learned"]]
+        return bool(known) and all(
+            engine["learned"] and not engine["capabilities"]["generate"] for engine in known
+        )
+
+    async def _check_writing(self, decision: Decision) -> None:
+        """Raise Invalid for a decision with something to write that no engine of the pool writes."""
+        objects = [question.id for question in decision.questions if question.type == "object"]
+        if objects and self._nobody_writes():
+            await self.look_at_pool()
+            if self._nobody_writes():
+                raise Invalid(
+                    ("questions", objects[0], "type"),
+                    "no engine of the pool writes under a grammar, which object questions need",
+                    kind="not_served",
+                    given="object",
+                )
+
     async def _check_model(self, name: str) -> None:
-        if name in self.settings.aliases or name in self.served_models():
+        if name in self.settings.aliases or name in self._read_models():
             return
         await self.look_at_pool()
-        served = self.served_models()
+        served = self._read_models()
         if not served:
             raise Unavailable("no engine is in, so no model is served now")
         if name not in served:

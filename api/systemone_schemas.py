@@ -62,7 +62,17 @@ class SpansAnswer(_Open):
     items: list[dict[str, Any]]
 
 
-Answer = NoulAnswer | ChoiceAnswer | ScoreAnswer | SpanAnswer | SpansAnswer
+class ObjectAnswer(_Open):
+    """A JSON value, or what is wrong with what the model wrote."""
+
+    type: Literal["object"]
+    value: Any
+    valid: bool
+    attempts: int
+    finish_reason: str
+
+
+Answer = NoulAnswer | ChoiceAnswer | ScoreAnswer | SpanAnswer | SpansAnswer | ObjectAnswer
 
 
 class Usage(BaseModel):
@@ -73,11 +83,21 @@ class Usage(BaseModel):
 
 
 class SystemOneResponse(BaseModel):
-    """The answers by question id; null for a question that its `ask_if` left out."""
+    """The answers by question id; null for a question that its `ask_if` left out.
+
+    To a `schema` there is a value too.
+    """
 
     model: str
     answers: dict[str, Answer | None]
     usage: Usage
+    value: Any = Field(None, description="With a `schema`: the value, null when it is not valid.")
+    valid: bool | None = Field(None, description="With a `schema`: whether the value is valid against it.")
+    errors: list[dict[str, Any]] | None = Field(None, description="Why it is not: `path`, `code`, `message`.")
+    fields: dict[str, dict[str, Any]] | None = Field(
+        None,
+        description="With a `schema`: by JSON pointer, where a value comes from, and how sure it is.",
+    )
     diagnostics: dict[str, Any] | None = Field(None, description="What ran, when asked for.")
 
 

@@ -70,7 +70,7 @@ def send(
 ) -> Response:
     """The response to a request, whatever its status. Raises `ServerUnreachable`."""
     try:
-        with httpx2.Client(timeout=_DECISION_TIMEOUT, **_connection(url)) as client:
+        with httpx2.Client(timeout=_DECISION_TIMEOUT, **connection(url)) as client:
             response = client.request(method, f"{url.rstrip('/')}{path}", content=content, headers=headers)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise ServerUnreachable(url, str(error) or type(error).__name__) from error
@@ -84,7 +84,7 @@ def lines(url: str, path: str, headers: Mapping[str, str] | None = None) -> Iter
     rest = b""
     try:
         with (
-            httpx2.Client(timeout=_STREAM_TIMEOUT, **_connection(url)) as client,
+            httpx2.Client(timeout=_STREAM_TIMEOUT, **connection(url)) as client,
             client.stream("GET", f"{url.rstrip('/')}{path}", headers=headers) as response,
         ):
             if response.status_code != OK:
@@ -102,7 +102,7 @@ def upload(
     """Post a form of a JSON `request` and a `file` that is read as it is sent. Raises `ServerUnreachable`."""
     parts: dict[str, tuple[str | None, bytes | BinaryIO]] = {"request": (None, request), "file": (name, file)}
     try:
-        with httpx2.Client(timeout=_DECISION_TIMEOUT, **_connection(url)) as client:
+        with httpx2.Client(timeout=_DECISION_TIMEOUT, **connection(url)) as client:
             response = client.post(f"{url.rstrip('/')}{path}", files=parts, headers=headers)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise ServerUnreachable(url, str(error) or type(error).__name__) from error
@@ -112,7 +112,7 @@ def upload(
 def probe(url: str) -> tuple[int, bytes] | None:
     """Status and body of a GET on this machine or network; None when nothing answers."""
     try:
-        response = httpx2.get(url, timeout=_PROBE_TIMEOUT_S, **_connection(url))
+        response = httpx2.get(url, timeout=_PROBE_TIMEOUT_S, **connection(url))
     except httpx2.HTTPError:
         return None
     return response.status_code, response.content
@@ -178,17 +178,24 @@ def object_of(response: Response, expected: int) -> dict[str, Any]:
 def _problem(problem: Any) -> str:
     if not isinstance(problem, dict):
         return str(problem)
+    return f"{path_of(problem) or 'body'}: {problem.get('msg', 'is wrong')}"
+
+
+def path_of(problem: Mapping[str, Any]) -> str:
+    """The path in the body of one entry of a 422, its parts with dots between; empty for the whole body."""
     path = [str(part) for part in problem.get("loc", ())]
-    where = ".".join(path[1:] if path[:1] == ["body"] else path)
-    return f"{where or 'body'}: {problem.get('msg', 'is wrong')}"
+    return ".".join(path[1:] if path[:1] == ["body"] else path)
 
 
-class _Connection(TypedDict):
+class Connection(TypedDict):
+    """How a client of httpx2 connects."""
+
     trust_env: bool
     verify: bool
 
 
-def _connection(url: str) -> _Connection:
+def connection(url: str) -> Connection:
+    """How to connect to a URL: what a client of httpx2 takes."""
     # A call to this machine must not go through a proxy of the environment, and loading certificates
     # for a plain connection would cost 20 ms of CPU, which a start that polls cannot spare.
     return {"trust_env": not is_loopback(url), "verify": not url.startswith("http://")}

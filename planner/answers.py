@@ -6,9 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
+from typing import Any
 
 from planner.formats import Distribution
-from planner.reads import Item, ReadKind, Served, Thought
+from planner.reads import Item, ReadKind, Served, Written
+from planner.schemas.values import Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,26 @@ class SpanReading:
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectReading:
+    """What the generations of an object question came to.
+
+    `value` is the JSON value, None with a `fault` when the last of the `attempts` was not valid; `finish` is
+    why that one ended, `tokens` what the model wrote in all.
+    """
+
+    value: Any
+    fault: Fault | None
+    attempts: int
+    finish: str
+    tokens: int
+
+    @property
+    def valid(self) -> bool:
+        """Whether the value is there, and valid against the question's schema."""
+        return self.fault is None
+
+
+@dataclass(frozen=True, slots=True)
 class ReadTrace:
     """One read as it ran.
 
@@ -73,15 +95,21 @@ class Answers:
     """A decision answered: a reading per asked question, why the others were skipped, what ran, and the
     thought that went ahead.
 
-    `stages` names the label questions by stage; span questions run beside the first.
+    `stages` names the label questions by stage; span and object questions run beside them.
     """
 
     readings: Mapping[str, Reading]
     spans: Mapping[str, SpanReading]
+    objects: Mapping[str, ObjectReading]
     skipped: Mapping[str, str]
     stages: tuple[tuple[str, ...], ...]
     reads: tuple[ReadTrace, ...]
-    thought: Thought | None = None
+    thought: Written | None = None
+
+    @property
+    def settled(self) -> set[str]:
+        """The questions that were asked, or skipped."""
+        return {*self.readings, *self.spans, *self.objects, *self.skipped}
 
     @property
     def waves(self) -> int:
@@ -105,10 +133,11 @@ class Answers:
 
     @property
     def output_tokens(self) -> int:
-        """Answer tokens: one per label question and draw, what the model wrote of spans, and its thought."""
+        """Answer tokens: one per label question and draw, and what was written of all else."""
         labels = sum(reading.draws for reading in self.readings.values())
         thought = self.thought.tokens if self.thought else 0
-        return thought + labels + sum(reading.tokens for reading in self.spans.values())
+        found = sum(reading.tokens for reading in self.spans.values())
+        return thought + labels + found + sum(reading.tokens for reading in self.objects.values())
 
 
 def argmax(values: Sequence[float]) -> int:

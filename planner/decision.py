@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from planner.once import once
 
-QuestionType = Literal["noul", "choice", "score", "span", "spans"]
+QuestionType = Literal["noul", "choice", "score", "span", "spans", "object"]
 ChunkPrompt = Literal["own", "shared"]
 
 YES, NO = "yes", "no"
@@ -49,7 +49,8 @@ class Question:
 
     A span question has no alternatives: it is answered with pieces of the text, of up to `max_tokens`
     tokens in all (None: as many as fit the canvas, up to its type's usual number), and `spans` with at
-    most `max_items` of them.
+    most `max_items` of them. An object question has none either: the model writes a JSON value for it, valid
+    against `schema`, of up to `max_tokens` tokens.
 
     `name` is what the client calls it on a door whose questions are known by their places.
     """
@@ -63,12 +64,18 @@ class Question:
     alone: bool = False
     max_tokens: int | None = None
     max_items: int = 1
+    schema: Any = None
     name: str | None = None
 
     @property
     def is_span(self) -> bool:
         """Whether the answer is found in the text rather than among labels."""
         return self.type in ("span", "spans")
+
+    @property
+    def is_label(self) -> bool:
+        """Whether the answer is one of the alternatives, read as a label."""
+        return self.type in ("noul", "choice", "score")
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -84,7 +91,7 @@ class Options:
     `auto_max` in all when a slot's entropy (nats) is over `auto_threshold`. `steps` counts denoise
     steps. `ask` names the questions to ask, None meaning all of them. `chunk_rows` is the most
     questions one canvas of a joint stage may hold, None meaning as many as fit. `think` is the most tokens
-    of a thought ahead of the answers, 0 for none.
+    of a thought ahead of the answers, 0 for none. `audit` keeps every result as it came.
     """
 
     instructions: str | None = None
@@ -100,6 +107,7 @@ class Options:
     seed: int = 0
     think: int = 0
     diagnostics: bool = False
+    audit: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,8 @@ class Decision:
     `model` is the name the client used, `door` the dialect its answer is written in, `extended`
     whether it used any extension of that dialect. `salt` keeps its prompts apart from other clients' in the
     engines' prefix caches. `images` are the SHA-256 (hex) of the images that its texts show, in the places
-    that `mark_of` writes.
+    that `mark_of` writes. `schema` is the JSON Schema that the questions were compiled from, where they were
+    (planner/schemas/compiler.py), `schema_version` what its owner calls it.
     """
 
     model: str
@@ -120,6 +129,8 @@ class Decision:
     extended: bool = False
     salt: str = ""
     images: tuple[str, ...] = ()
+    schema: Any = None
+    schema_version: str | None = None
 
     @once
     def text(self) -> str:

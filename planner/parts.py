@@ -5,7 +5,6 @@ Prompts are built only for reads that are missing: folding results that are ther
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,8 +14,8 @@ from planner.decision import Question
 from planner.formats import ISOLATED, Distribution, Template, distribution, labels_of
 from planner.once import once
 from planner.plan import Chunk, Plan, format_of, template_of
-from planner.prompts import isolated_tail, joint_head, picture_of, restated
-from planner.reads import Ids, Picture, Read, Results, Rows, Thought, Wanted, id_sets
+from planner.prompts import Told, isolated_tail, joint_head, message_of, restated
+from planner.reads import Ids, Message, Read, Results, Rows, Wanted, Written, id_sets
 from planner.vocabulary import Vocabulary, encode_recurring
 
 
@@ -24,32 +23,24 @@ from planner.vocabulary import Vocabulary, encode_recurring
 class Part:
     """The reads of one chunk: every draw, times every id set that its labels need.
 
-    `settled` holds the answers so far: question id to the index of its best alternative; `thought` what
-    the model wrote ahead of all answers.
+    `lines` are the labels already written in a joint canvas's prompt: the settled questions, each with the
+    index of its best alternative. `told` are answers that the prompt restates; `thought` is what the model
+    wrote ahead of all answers.
     """
 
     plan: Plan
     chunk: Chunk
     stage: int
     group: int
-    settled: Mapping[str, int]
-    thought: Thought | None = None
-
-    @once
-    def earlier(self) -> list[tuple[Question, int]]:
-        """The settled questions that the prompt carries on from, with their answers.
-
-        Joint: all of them, as lines already written. Isolated: those the question needs, restated.
-        """
-        known = self.plan.decision.by_id
-        ids = known if self.chunk.joint else self.chunk.questions[0].needs
-        return [(known[id], self.settled[id]) for id in ids if id in self.settled]
+    lines: tuple[tuple[Question, int], ...] = ()
+    told: tuple[Told, ...] = ()
+    thought: Written | None = None
 
     @once
     def template(self) -> Template:
         """The answer text; a joint one counts on from the earlier answers."""
         prefilled = self.chunk.joint and not self.plan.decision.images
-        return template_of(self.plan, self.chunk, len(self.earlier) if prefilled else 0)
+        return template_of(self.plan, self.chunk, len(self.lines) if prefilled else 0)
 
     @property
     def canvas(self) -> Canvas:
@@ -63,13 +54,13 @@ class Part:
 
     @once
     def prompt(self) -> tuple[Ids, Ids]:
-        """The prompt's shared head and own tail; empty where there is a picture instead."""
+        """The prompt's shared head and own tail; empty where there is a message instead."""
         if self.plan.decision.images:
             return (), ()
         return self._joint_prompt() if self.chunk.joint else self._isolated_prompt()
 
     @once
-    def picture(self) -> Picture | None:
+    def message(self) -> Message | None:
         """The prompt of a decision that shows images. The server makes it: nothing can follow its end, so
         earlier answers are restated ahead of the questions.
         """
@@ -77,13 +68,13 @@ class Part:
         if not decision.images:
             return None
         text = self._joint_text if self.chunk.joint else f"{self.plan.isolated_text}{self._isolated_text}"
-        return picture_of(text, decision.images)
+        return message_of(text, decision.images)
 
     @property
     def _isolated_text(self) -> str:
         (question,) = self.chunk.questions
         labels = labels_of(question, self.plan.vocabulary, ISOLATED)
-        return isolated_tail(question, labels, ISOLATED, self._told)
+        return isolated_tail(question, labels, ISOLATED, self.told)
 
     @property
     def _joint_text(self) -> str:
@@ -93,11 +84,9 @@ class Part:
             for index, question in enumerate(self.chunk.listed)
         ]
         decision = self.plan.decision
-        return restated(self._told) + joint_head(listed, decision.text, decision.options.instructions)
-
-    @property
-    def _told(self) -> list[tuple[Question, str]]:
-        return [(question, spoken_answer(question, answer)) for question, answer in self.earlier]
+        lines = tuple((question, spoken_answer(question, answer)) for question, answer in self.lines)
+        told = restated((*lines, *self.told))
+        return told + joint_head(listed, decision.text, decision.options.instructions)
 
     def _isolated_prompt(self) -> tuple[Ids, Ids]:
         vocabulary = self.plan.vocabulary
@@ -109,14 +98,12 @@ class Part:
         format = format_of(self.plan, self.chunk)
         listed = [
             (question, labels_of(question, vocabulary, format), format.head(index, question.id))
-            for index, question in enumerate(
-                (*(question for question, _ in self.earlier), *self.chunk.listed)
-            )
+            for index, question in enumerate((*(question for question, _ in self.lines), *self.chunk.listed))
         ]
-        text = joint_head(listed, decision.text, decision.options.instructions)
+        text = restated(self.told) + joint_head(listed, decision.text, decision.options.instructions)
         lines = [
             (index, question.id, labels_of(question, vocabulary, format)[answer])
-            for index, (question, answer) in enumerate(self.earlier)
+            for index, (question, answer) in enumerate(self.lines)
         ]
         prefill = format.text(lines, vocabulary.family.label_gap) + format.separator if lines else ""
         encode = vocabulary.tokenizer.encode
@@ -164,7 +151,7 @@ class Part:
         self.plan.vocabulary.check_length(len(head) + len(tail) + self.canvas.width)
         ids = self.sets[int(want.id.split("/")[2])]
         steps = self.plan.decision.options.steps
-        return Read(want.id, want.kind, head, tail, self.canvas, ids, want.seed, steps, self.picture)
+        return Read(want.id, want.kind, head, tail, self.canvas, ids, want.seed, steps, self.message)
 
     def fold(self, results: Results) -> dict[str, Reading]:
         """The reading of each question, once all draws came back with rows."""

@@ -26,7 +26,7 @@ from planner.formats import (
 )
 from planner.once import once
 from planner.prompts import isolated_head
-from planner.reads import Ids, Thought
+from planner.reads import Ids, Written
 from planner.spans.blanks import blank_of
 from planner.spans.windows import Window, make_windows
 from planner.stages import make_stages
@@ -37,14 +37,37 @@ from planner.vocabulary import Vocabulary
 class Plan:
     """A decision that was checked whole.
 
-    `stages` holds the asked label questions in the order of asking, `spans` the asked span questions,
-    which run beside the first stage.
+    `asked` holds the asked questions by stage.
     """
 
     decision: Decision
     vocabulary: Vocabulary
-    stages: tuple[tuple[Question, ...], ...]
-    spans: tuple[Question, ...]
+    asked: tuple[tuple[Question, ...], ...]
+
+    @once
+    def stages(self) -> tuple[tuple[Question, ...], ...]:
+        """The label questions of each stage, which are read together; a stage may have none."""
+        return tuple(tuple(question for question in stage if question.is_label) for stage in self.asked)
+
+    @once
+    def beside(self) -> tuple[Question, ...]:
+        """The span and object questions, those that others need first. Each is answered by itself."""
+        return tuple(question for stage in self.asked for question in stage if not question.is_label)
+
+    @once
+    def spans(self) -> tuple[Question, ...]:
+        """The span questions of `beside`."""
+        return tuple(question for question in self.beside if question.is_span)
+
+    @once
+    def objects(self) -> tuple[Question, ...]:
+        """The object questions of `beside`."""
+        return tuple(question for question in self.beside if not question.is_span)
+
+    @once
+    def stage_of(self) -> dict[str, int]:
+        """The number of each asked question's stage."""
+        return {question.id: number for number, stage in enumerate(self.asked) for question in stage}
 
     @once
     def isolated_head(self) -> Ids:
@@ -61,12 +84,12 @@ class Plan:
         """The markup ahead of a prompt's text."""
         return self.vocabulary.think_open if self.decision.options.think else self.vocabulary.chat_open
 
-    def closing(self, thought: Thought | None) -> Ids:
+    def closing(self, thought: Written | None) -> Ids:
         """The markup after a prompt's text, with the thought that the answers go on from."""
         vocabulary = self.vocabulary
         return vocabulary.chat_close if thought is None else (*vocabulary.think_turn, *self._block(thought))
 
-    def canvas_head(self, thought: Thought | None) -> Ids:
+    def canvas_head(self, thought: Written | None) -> Ids:
         """What stands in the canvas ahead of the answer.
 
         That is the thought block where the engine's server makes the prompt, as it does with images.
@@ -75,7 +98,7 @@ class Plan:
             return ()
         return self.vocabulary.thought_empty if thought is None else self._block(thought)
 
-    def _block(self, thought: Thought) -> Ids:
+    def _block(self, thought: Written) -> Ids:
         vocabulary = self.vocabulary
         text = vocabulary.tokenizer.encode(thought.text)
         return (*vocabulary.thought_open, *text, *vocabulary.thought_close)
@@ -121,13 +144,7 @@ def make_plan(decision: Decision, vocabulary: Vocabulary) -> Plan:
 
     Every chunk that could be asked is laid out once, so that no later stage turns out not to fit.
     """
-    asked = make_stages(decision)
-    plan = Plan(
-        decision,
-        vocabulary,
-        stages=tuple(labels for stage in asked if (labels := tuple(q for q in stage if not q.is_span))),
-        spans=tuple(question for stage in asked for question in stage if question.is_span),
-    )
+    plan = Plan(decision, vocabulary, make_stages(decision))
     _check_thought_and_images(plan)
     if plan.spans and not (decision.state and decision.source.strip()):
         raise Invalid(("state",), "span questions need a state with text in it", given=decision.state)

@@ -12,11 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from planner.decision import IMAGE_MARK, Question
+from planner.decision import IMAGE_MARK, Question, as_text
 from planner.formats import ISOLATED, Format
-from planner.reads import Picture
+from planner.reads import Message
 
 _MARK = re.compile(f"{IMAGE_MARK}([0-9]+){IMAGE_MARK}")
+
+Told = tuple[Question, str]
+"""An earlier question, and its answer in the words that a later prompt restates it with."""
 
 JOINT_OPENING = "Read the text below and answer every question about it with one label, as listed."
 
@@ -26,35 +29,52 @@ def isolated_head(state: str, context: str | None) -> str:
     return f"{state}\n\n{context}\n\n" if context else f"{state}\n\n"
 
 
-def isolated_tail(
-    question: Question, labels: Sequence[str], format: Format, earlier: Sequence[tuple[Question, str]]
-) -> str:
+def isolated_tail(question: Question, labels: Sequence[str], format: Format, earlier: Sequence[Told]) -> str:
     """The question with its options, after the answers it depends on, told by their instructions."""
     block = question_block(question, labels, format.head(0, ""))
     return f"{restated(earlier)}{block}\nAnswer with one label: {_label_list(labels)}"
 
 
-def span_tail(question: Question) -> str:
+def span_tail(question: Question, earlier: Sequence[Told] = ()) -> str:
     """A span question and how to answer it: in the text's own words, one piece or one per line."""
     if question.type == "span":
         told = "Answer with the exact words from the text, or none."
     else:
         told = "Answer with the exact words from the text, one answer per line, or none."
-    return f"{ISOLATED.head(0, '')}{question.instructions or ''}\n{told}"
+    return f"{restated(earlier)}{ISOLATED.head(0, '')}{question.instructions or ''}\n{told}"
+
+
+def object_text(
+    question: Question, earlier: Sequence[Told], thought: str, refused: tuple[str, str] | None
+) -> str:
+    """An object question with its whole schema, after the answers it depends on and the thought that went
+    ahead. `refused` is the answer that was not valid, with what was wrong.
+    """
+    return "\n\n".join(
+        part
+        for part in (
+            restated(earlier).rstrip(),
+            f"Thoughts so far:\n{thought}" if thought else "",
+            f"{ISOLATED.head(0, '')}{question.instructions or ''}".rstrip(),
+            f"Answer with one JSON value that is valid against this JSON Schema:\n{as_text(question.schema)}",
+            f"This answer was not valid:\n{refused[0]}\n{refused[1]}\nAnswer again." if refused else "",
+        )
+        if part
+    )
 
 
 def thought_tail(questions: Sequence[tuple[Question, Sequence[str]]], ask: str) -> str:
     """Every question that is going to be asked, and what a thought is to be about."""
     blocks = [
         f"{ISOLATED.head(0, '')}{question.instructions or ''}"
-        if question.is_span
+        if not question.is_label
         else question_block(question, labels, ISOLATED.head(0, ""))
         for question, labels in questions
     ]
     return "\n\n".join([*blocks, ask] if ask else blocks)
 
 
-def picture_of(text: str, images: Sequence[str]) -> Picture:
+def message_of(text: str, images: Sequence[str]) -> Message:
     """A prompt's text in parts: what stands between its image marks, and the images' numbers."""
     parts: list[str | int] = []
     for place, piece in enumerate(_MARK.split(text)):
@@ -62,7 +82,7 @@ def picture_of(text: str, images: Sequence[str]) -> Picture:
             parts.append(int(piece))
         elif piece:
             parts.append(piece)
-    return Picture(tuple(parts), tuple(images))
+    return Message(tuple(parts), tuple(images))
 
 
 def joint_head(listed: Sequence[tuple[Question, Sequence[str], str]], state: str, context: str | None) -> str:
@@ -86,7 +106,7 @@ def question_block(question: Question, labels: Sequence[str], heading: str) -> s
     return "\n".join(lines)
 
 
-def restated(earlier: Sequence[tuple[Question, str]]) -> str:
+def restated(earlier: Sequence[Told]) -> str:
     """Earlier answers under their questions' instructions; ids never reach an isolated prompt."""
     if not earlier:
         return ""

@@ -18,15 +18,16 @@ from planner.canvas import Canvas
 MAX_IDS = 128
 """Most label ids one request may ask for (vLLM's limit on `logprob_token_ids`)."""
 
-ReadKind = Literal["label", "span", "list", "choose", "thought"]
-"""What a read is for: labels, one span, a list of spans, a choice between windows that disagree, or a
-thought ahead of all others."""
+ReadKind = Literal["label", "span", "list", "choose", "thought", "object"]
+"""What a read is for: labels, one span, a list of spans, a choice between windows that disagree, a thought
+ahead of all others, or a JSON value under a grammar."""
 Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """A prompt with images in it, which the engine's server makes: the user's message in parts.
+class Message:
+    """A prompt that the engine's server makes of the user's message: one with images in it, or one for
+    whatever model can write, by whatever tokenizer.
 
     A part is a text, or the number of an image; `images` are their SHA-256 (hex).
     """
@@ -34,12 +35,17 @@ class Picture:
     parts: tuple[str | int, ...]
     images: tuple[str, ...]
 
+    @property
+    def text(self) -> str:
+        """All its text."""
+        return "".join(part for part in self.parts if isinstance(part, str))
+
 
 @dataclass(frozen=True, slots=True)
 class Read:
     """One canvas read, whole.
 
-    `head` and `tail` are the prompt's token ids (empty where there is a `picture` instead), `ids` the token
+    `head` and `tail` are the prompt's token ids (empty where there is a `message` instead), `ids` the token
     ids whose logprobs are asked, `seed` makes the canvas's noise, `steps` counts denoise steps.
     """
 
@@ -51,14 +57,14 @@ class Read:
     ids: Ids
     seed: int
     steps: int
-    picture: Picture | None = None
+    message: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A text that the model is to write, up to `most_tokens` tokens, ended by `stop`.
+    """A text that the model is to write, up to `most_tokens` tokens, ended by `stop` where there is one.
 
-    The prompt is as in `Read`.
+    The prompt is as in `Read`. `grammar` is the JSON Schema, as JSON, that an object's text has to keep to.
     """
 
     id: str
@@ -67,7 +73,8 @@ class Generation:
     tail: Ids
     most_tokens: int
     stop: str
-    picture: Picture | None = None
+    message: Message | None = None
+    grammar: str = ""
 
 
 AnyRead = Read | Generation
@@ -102,8 +109,9 @@ class Tried:
 class Served:
     """How a read was served.
 
-    `engine` gave the result, in `ms` of wall time, as the model that it serves by the name `model`;
-    `prompt_tokens` and `cached_tokens` are its usage. `tried` are the requests that came to nothing.
+    `engine` gave the result, asked `at` (seconds since 1970), in `ms` of wall time, as the model that it
+    serves by the name `model`; `prompt_tokens` and `cached_tokens` are its usage. `tried` are the requests
+    that came to nothing.
     """
 
     engine: str = ""
@@ -112,6 +120,7 @@ class Served:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     tried: tuple[Tried, ...] = ()
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +166,20 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
-    """What the model wrote ahead of its answers: its text, of so many tokens.
-
-    `closed`: it ended by itself, and was not cut at the most tokens it may have.
+class Written:
+    """What the model wrote: its text, of so many tokens, and why it ended: `stop` by itself, `length` cut at
+    the most tokens it may have, or whatever else the engine says.
     """
 
     text: str
     tokens: int
-    closed: bool
+    finish: str
     served: Served = Served()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it ended by itself."""
+        return self.finish == "stop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +190,7 @@ class Failure:
     message: str
 
 
-Result = Rows | Found | Thought | Failure
+Result = Rows | Found | Written | Failure
 
 Results = Mapping[str, Result]
 """What came back so far, by read id."""
@@ -199,10 +212,10 @@ class Wave:
     def to_bytes(self) -> bytes:
         """The wave for the store, shared parts once."""
         heads, tails, canvases, sets = _Table[Ids](), _Table[Ids](), _Table[Canvas](), _Table[Ids]()
-        pictures = _Table[Picture | None]()
+        messages = _Table[Message | None]()
 
         def prompt_of(read: AnyRead) -> tuple[int, int, int]:
-            return heads.index(read.head), tails.index(read.tail), pictures.index(read.picture)
+            return heads.index(read.head), tails.index(read.tail), messages.index(read.message)
 
         rows = [
             (
@@ -216,9 +229,12 @@ class Wave:
             )
             for read in self.reads
         ]
-        texts = [(one.id, one.kind, *prompt_of(one), one.most_tokens, one.stop) for one in self.generations]
+        texts = [
+            (one.id, one.kind, *prompt_of(one), one.most_tokens, one.stop, one.grammar)
+            for one in self.generations
+        ]
         shapes = [(canvas.ids, canvas.free, canvas.size) for canvas in canvases.rows]
-        shown = [picture and (picture.parts, picture.images) for picture in pictures.rows]
+        shown = [message and (message.parts, message.images) for message in messages.rows]
         return orjson.dumps((self.stage, heads.rows, tails.rows, shown, shapes, sets.rows, rows, texts))
 
     @staticmethod
@@ -227,7 +243,7 @@ class Wave:
         stage, *tables, rows, texts = orjson.loads(data)
         heads, tails, shown, shapes, sets = tables
         head_ids, tail_ids, set_ids = ([tuple(row) for row in table] for table in (heads, tails, sets))
-        pictures = [one and Picture(tuple(one[0]), tuple(one[1])) for one in shown]
+        messages = [one and Message(tuple(one[0]), tuple(one[1])) for one in shown]
         canvases = [Canvas(tuple(ids), tuple(free), size) for ids, free, size in shapes]
         return Wave(
             stage,
@@ -241,13 +257,13 @@ class Wave:
                     set_ids[ids],
                     seed,
                     steps,
-                    pictures[picture],
+                    messages[message],
                 )
-                for id, kind, head, tail, picture, canvas, ids, seed, steps in rows
+                for id, kind, head, tail, message, canvas, ids, seed, steps in rows
             ),
             tuple(
-                Generation(id, kind, head_ids[head], tail_ids[tail], most, stop, pictures[picture])
-                for id, kind, head, tail, picture, most, stop in texts
+                Generation(id, kind, head_ids[head], tail_ids[tail], most, stop, messages[message], grammar)
+                for id, kind, head, tail, message, most, stop, grammar in texts
             ),
         )
 
@@ -274,10 +290,10 @@ class _Table(Generic[RowT]):
 _RESULTS: dict[str, TypeAdapter[Any]] = {
     "rows": TypeAdapter(Rows),
     "found": TypeAdapter(Found),
-    "thought": TypeAdapter(Thought),
+    "written": TypeAdapter(Written),
     "failure": TypeAdapter(Failure),
 }
-_NAMES: dict[type, str] = {Rows: "rows", Found: "found", Thought: "thought", Failure: "failure"}
+_NAMES: dict[type, str] = {Rows: "rows", Found: "found", Written: "written", Failure: "failure"}
 
 
 def result_to_bytes(result: Result) -> bytes:

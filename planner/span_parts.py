@@ -17,8 +17,8 @@ from planner.decision import Alternative, Question
 from planner.formats import ISOLATED, distribution, isolated_template, labels_of
 from planner.once import once
 from planner.plan import Plan
-from planner.prompts import isolated_tail, span_tail
-from planner.reads import Found, Ids, Item, Read, ReadKind, Results, Rows, Thought, Wanted
+from planner.prompts import Told, isolated_tail, span_tail
+from planner.reads import Found, Ids, Item, Read, ReadKind, Results, Rows, Wanted, Written
 from planner.spans.blanks import LEAST_STEPS, blank_of
 from planner.spans.decoder import Blank, Lexicon, Walker
 from planner.spans.items import decode_list, decode_span
@@ -99,16 +99,20 @@ def merged(items: Sequence[Item]) -> list[Item]:
 
 @dataclass(frozen=True, eq=False)
 class SpanPart:
-    """The reads of one span question. `number` counts the plan's span questions; `thought` is what the
-    model wrote ahead of all answers.
+    """The reads of one span question. `number` counts the plan's span questions; `told` are answers that its
+    prompts restate, `thought` is what the model wrote ahead of all answers.
     """
 
     plan: Plan
     question: Question
     number: int
-    thought: Thought | None = None
+    told: tuple[Told, ...] = ()
+    thought: Written | None = None
 
-    stage = 0
+    @property
+    def stage(self) -> int:
+        """The stage of its question."""
+        return self.plan.stage_of[self.question.id]
 
     @property
     def _kind(self) -> ReadKind:
@@ -116,7 +120,7 @@ class SpanPart:
 
     @once
     def _tail(self) -> Ids:
-        text = span_tail(self.question)
+        text = span_tail(self.question, self.told)
         return (*encode_recurring(self.plan.vocabulary, text), *self.plan.closing(self.thought))
 
     @once
@@ -185,6 +189,10 @@ class SpanPart:
             resolved=resolved,
         )
 
+    def words(self, reading: SpanReading) -> str:
+        """What later prompts restate of a reading: its texts, one per line, or none."""
+        return "\n".join(self._text(item) for item in reading.items) or "none"
+
     def _settled(
         self, found: Sequence[Sequence[Found]], results: Results
     ) -> tuple[list[Item], dict[str, float] | None]:
@@ -236,7 +244,8 @@ class SpanPart:
     def _want(self, window: int, draw: int, attempt: int) -> Wanted:
         """One read of a window. Attempts of one draw take seeds that follow each other; draws lie apart."""
         seed = self.plan.decision.options.seed + draw * (RETRIES + 1) + attempt
-        return Wanted(f"0/s{self.number}/{window}/{draw}/{attempt}", self._kind, attempt, draw, attempt, seed)
+        id = f"{self.stage}/s{self.number}/{window}/{draw}/{attempt}"
+        return Wanted(id, self._kind, attempt, draw, attempt, seed)
 
     def _disagree(self, wanted: Sequence[Wanted], results: Results) -> bool:
         """Whether the windows are all read, and found texts that differ."""
@@ -247,7 +256,7 @@ class SpanPart:
 
     @property
     def _choose_id(self) -> str:
-        return f"0/s{self.number}/choose/0/0"
+        return f"{self.stage}/s{self.number}/choose/0/0"
 
 
 def _on_one_line(text: str) -> str:

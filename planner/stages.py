@@ -7,15 +7,18 @@ from collections.abc import Iterable, Mapping
 from planner.decision import NO, YES, Decision, Question
 from planner.errors import Invalid, Location
 
-_NOUL_WORDS = {"true": (YES,), "false": (NO,)}
+_NOUL_WORDS: dict[str, tuple[str, ...]] = {"true": (YES,), "false": (NO,)}
 
 
 def answer_names(question: Question) -> dict[str, tuple[str, ...]]:
     """Every spelling by which `ask_if` may mean answers of this question, to the answers' names.
 
-    A noul's answers are yes and no (true and false too), a choice's its option names, a score's
-    its level numbers (the level's text too, which several levels may share).
+    A noul's answers are yes and no (true and false too), and so are a span question's: whether anything was
+    found. A choice's are its option names, a score's its level numbers (the level's text too, which several
+    levels may share).
     """
+    if question.is_span:
+        return _NOUL_WORDS | {YES: (YES,), NO: (NO,)}
     names: dict[str, tuple[str, ...]] = {
         alternative.name: (alternative.name,) for alternative in question.alternatives
     }
@@ -29,22 +32,16 @@ def answer_names(question: Question) -> dict[str, tuple[str, ...]]:
 
 
 def check_references(decision: Decision) -> None:
-    """Raise Invalid when a dependency, an `ask_if` value or `ask` names what does not exist.
-
-    Span questions run beside the first stage: they depend on nothing, and nothing depends on them.
-    """
+    """Raise Invalid when a dependency, an `ask_if` value or `ask` names what does not exist."""
     known = decision.by_id
     for question in decision.questions:
         loc = ("questions", question.id)
-        if question.is_span and question.needs:
-            field = "depends_on" if question.depends_on else "ask_if"
-            raise Invalid(
-                (*loc, field), f"a {question.type} question depends on no other", given=question.needs
-            )
         for place, id in enumerate(question.depends_on):
             _check_needed((*loc, "depends_on", place), id, known)
         for id, answers in question.ask_if.items():
             _check_needed((*loc, "ask_if", id), id, known)
+            if known[id].type == "object":
+                raise Invalid((*loc, "ask_if", id), f"{id!r} is an object: no value of it is known by name")
             names = answer_names(known[id])
             for answer in answers:
                 if answer not in names:
@@ -61,8 +58,6 @@ def check_references(decision: Decision) -> None:
 def _check_needed(loc: Location, id: str, known: Mapping[str, Question]) -> None:
     if id not in known:
         raise Invalid(loc, f"there is no question {id!r}", given=id)
-    if known[id].is_span:
-        raise Invalid(loc, f"{id!r} is a {known[id].type} question, and nothing may depend on one", given=id)
 
 
 def make_stages(decision: Decision) -> tuple[tuple[Question, ...], ...]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from planner.decision import Question
 from planner.formats import ISOLATED, labels_of
 from planner.plan import Plan
-from planner.prompts import picture_of, thought_tail
-from planner.reads import Generation, Results, Thought, Wanted
+from planner.prompts import message_of, thought_tail
+from planner.reads import Generation, Results, Wanted, Written
 
 THOUGHT_ID = "0/thought/0/0/0"
 
@@ -27,7 +27,8 @@ class ThoughtPart:
 
     @property
     def _questions(self) -> tuple[Question, ...]:
-        return (*(question for stage in self.plan.stages for question in stage), *self.plan.spans)
+        labels = (question for stage in self.plan.stages for question in stage)
+        return (*labels, *self.plan.spans, *self.plan.objects)
 
     @property
     def ids_asked(self) -> tuple[str, ...]:
@@ -44,20 +45,20 @@ class ThoughtPart:
         thinking = vocabulary.family.thinking
         assert thinking is not None, "a plan whose family cannot think is refused"
         listed = [
-            (question, () if question.is_span else labels_of(question, vocabulary, ISOLATED))
+            (question, labels_of(question, vocabulary, ISOLATED) if question.is_label else ())
             for question in self._questions
         ]
         text, most = thought_tail(listed, thinking.ask), self.plan.thought_tokens
         if images:
-            picture = picture_of(f"{self.plan.isolated_text}{text}", images)
-            return Generation(want.id, want.kind, (), (), most, thinking.stop, picture)
+            message = message_of(f"{self.plan.isolated_text}{text}", images)
+            return Generation(want.id, want.kind, (), (), most, thinking.stop, message)
         tail = (*vocabulary.tokenizer.encode(text), *vocabulary.think_turn, *vocabulary.thought_open)
         head = self.plan.isolated_head
         vocabulary.check_length(len(head) + len(tail) + most + vocabulary.canvas)
         return Generation(want.id, want.kind, head, tail, most, thinking.stop)
 
-    def fold(self, results: Results) -> Thought:
+    def fold(self, results: Results) -> Written:
         """The thought that came back."""
         thought = results[THOUGHT_ID]
-        assert isinstance(thought, Thought), "failures were noted before"
+        assert isinstance(thought, Written), "failures were noted before"
         return thought

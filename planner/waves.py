@@ -4,20 +4,22 @@
 so results may come in any order, twice, or not at all: a result that is missing is asked for again,
 and the same set of results always gives the same outcome.
 
-Two tracks run side by side, and a wave holds what either of them waits for: the label questions, stage
-by stage, and the span questions, which depend on nothing.
+Several tracks run side by side, and a wave holds what any of them waits for: the label questions go stage
+by stage; beside them every span and object question goes by itself, once what it needs is settled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from planner.answers import Answers, Reading, ReadTrace, SpanReading
-from planner.decision import Question
-from planner.parts import Part
+from planner.answers import Answers, ObjectReading, Reading, ReadTrace, SpanReading
+from planner.decision import NO, YES, Question, as_text
+from planner.object_parts import ObjectPart
+from planner.parts import Part, spoken_answer
 from planner.plan import Chunk, Plan, steps_of
-from planner.reads import AnyRead, Failure, Generation, Read, Results, Thought, Wanted, Wave
+from planner.prompts import Told
+from planner.reads import AnyRead, Failure, Generation, Read, Results, Wanted, Wave, Written
 from planner.span_parts import SpanPart
 from planner.stages import skip_reason
 from planner.thoughts import ThoughtPart
@@ -38,11 +40,10 @@ def next_wave(plan: Plan, results: Results) -> Wave | Answers | Failure:
     """
     story = _Story(plan, results)
     if story.follow_thought():
-        story.follow_labels()
-        story.follow_spans()
+        story.follow()
     if story.missing:
         return Wave(
-            max(0, len(story.stages) - 1),
+            story.stage,
             tuple(read for read in story.missing if isinstance(read, Read)),
             tuple(read for read in story.missing if isinstance(read, Generation)),
         )
@@ -51,6 +52,7 @@ def next_wave(plan: Plan, results: Results) -> Wave | Answers | Failure:
     return Answers(
         story.readings,
         story.spans,
+        story.objects,
         story.skipped,
         tuple(story.stages),
         tuple(story.traces),
@@ -58,27 +60,46 @@ def next_wave(plan: Plan, results: Results) -> Wave | Answers | Failure:
     )
 
 
-AnyPart = Part | SpanPart | ThoughtPart
+def asked_for(plan: Plan, results: Results) -> list[tuple[AnyPart, Wanted]]:
+    """Every read that the plan has asked for, as far as the results tell, with the part it is of."""
+    story = _Story(plan, results)
+    if story.follow_thought():
+        story.follow()
+    return story.asked
+
+
+AnyPart = Part | SpanPart | ObjectPart | ThoughtPart
 
 _Asked = tuple[AnyPart, Wanted]
 
 
 @dataclass(slots=True)
 class _Story:
-    """What the replay comes to know on its way through the plan, and where it has to stop."""
+    """What the replay comes to know on its way through the plan, and where it has to stop.
+
+    `answers` are by the names that `ask_if` knows, `words` those that later prompts restate; `over` is the
+    first wave that may need a question, and `begun` holds those beside the stages that were looked at.
+    `turn` is the first wave of the next label stage, as far as the one before it goes.
+    """
 
     plan: Plan
     results: Results
     readings: dict[str, Reading] = field(default_factory=dict)
-    settled: dict[str, int] = field(default_factory=dict)
-    answers: dict[str, str] = field(default_factory=dict)
     spans: dict[str, SpanReading] = field(default_factory=dict)
+    objects: dict[str, ObjectReading] = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    over: dict[str, int] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
+    turn: int = 0
+    stage: int = 0
     skipped: dict[str, str] = field(default_factory=dict)
     stages: list[tuple[str, ...]] = field(default_factory=list)
+    asked: list[_Asked] = field(default_factory=list)
     traces: list[ReadTrace] = field(default_factory=list)
     missing: list[AnyRead] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
-    thought: Thought | None = None
+    thought: Written | None = None
 
     def follow_thought(self) -> bool:
         """Whether the answers can be read: there is no thought to go first, or it is there."""
@@ -87,68 +108,114 @@ class _Story:
         part = ThoughtPart(self.plan)
         if self._settled([part]) is None:
             return False
-        self.thought = part.fold(self.results)
+        self.thought, self.turn = part.fold(self.results), 1
         self._trace([(part, want) for want in part.wanted(self.results)], 0)
         return True
 
-    @property
-    def _first(self) -> int:
-        """The wave in which the first answers are read."""
-        return 0 if self.thought is None else 1
+    def follow(self) -> None:
+        """Settle what can be: stage after stage up to the first that is not there, and all beside them."""
+        for number, labels in enumerate(self.plan.stages):
+            if not self._can_ask(labels):
+                self._follow_beside()
+            if not self._can_ask(labels) or not self._follow_stage(number, labels):
+                break
+        self._follow_beside()
 
-    def follow_labels(self) -> None:
-        """Settle the label questions, step by step, up to the first step that is not all there."""
-        wave = self._first
-        for number, stage in enumerate(self.plan.stages):
-            group = 0
-            for step in steps_of(self.plan, self._open(stage)):
-                parts = [
-                    Part(self.plan, chunk, number, group + place, self._known_to(chunk), self.thought)
-                    for place, chunk in enumerate(step)
-                ]
-                group += len(step)
-                wanted = self._settled(parts)
-                if wanted is None:
-                    return
-                for part in parts:
-                    self._settle(part.fold(self.results))
-                wave = self._trace(wanted, wave)
+    def _can_ask(self, questions: Sequence[Question]) -> bool:
+        return all(id in self.over for question in questions for id in question.needs)
 
-    def follow_spans(self) -> None:
-        """Settle the span questions, which all run from the first wave on."""
-        parts = [
-            SpanPart(self.plan, question, number, self.thought)
-            for number, question in enumerate(self.plan.spans)
-        ]
-        wanted = self._settled(parts)
-        if wanted is not None:
-            self.spans |= {part.question.id: part.fold(self.results) for part in parts}
-            self._trace(wanted, self._first)
+    def _follow_stage(self, number: int, labels: Sequence[Question]) -> bool:
+        """Whether the label questions of a stage are settled, step by step."""
+        if not labels:
+            return True
+        self.stage = max(self.stage, number)
+        asked = self._open(labels)
+        self.stages.append(tuple(question.id for question in asked))
+        wave = max(self.turn, *map(self._after, labels))
+        group = 0
+        for step in steps_of(self.plan, asked):
+            parts = [self._part(chunk, number, group + place) for place, chunk in enumerate(step)]
+            group += len(step)
+            wanted = self._settled(parts)
+            if wanted is None:
+                return False
+            wave = self._trace(wanted, wave)
+            for part in parts:
+                for id, reading in part.fold(self.results).items():
+                    self.readings[id] = reading
+                    question = self.plan.decision.by_id[id]
+                    name = question.alternatives[reading.best].name
+                    self._know(id, name, spoken_answer(question, reading.best), wave)
+        self.turn = wave
+        return True
 
-    def _open(self, stage: Sequence[Question]) -> list[Question]:
+    def _follow_beside(self) -> None:
+        """Settle the span and object questions whose needs are settled."""
+        for question in self.plan.beside:
+            if question.id in self.begun or not self._can_ask([question]):
+                continue
+            self.begun.add(question.id)
+            wave = self._after(question)
+            if not self._open([question]):
+                continue
+            self.stage = max(self.stage, self.plan.stage_of[question.id])
+            part = self._part_beside(question)
+            wanted = self._settled([part])
+            if wanted is None:
+                continue
+            wave = self._trace(wanted, wave)
+            if isinstance(part, SpanPart):
+                self.spans[question.id] = reading = part.fold(self.results)
+                self._know(question.id, YES if reading.items else NO, part.words(reading), wave)
+            else:
+                self.objects[question.id] = value = part.fold(self.results)
+                self._know(question.id, "", as_text(value.value) if value.valid else "no valid answer", wave)
+
+    def _part(self, chunk: Chunk, stage: int, group: int) -> Part:
+        """A chunk whose turn has come. A joint one goes on from all labels so far, and restates no more than
+        what stands beside them; an isolated one restates what its question needs.
+        """
+        if not chunk.joint:
+            return Part(
+                self.plan, chunk, stage, group, told=self._told(chunk.questions), thought=self.thought
+            )
+        known = self.plan.decision.by_id
+        lines = tuple((known[id], self.readings[id].best) for id in known if id in self.readings)
+        told = tuple(told for told in self._told(chunk.listed) if not told[0].is_label)
+        return Part(self.plan, chunk, stage, group, lines, told, self.thought)
+
+    def _part_beside(self, question: Question) -> SpanPart | ObjectPart:
+        told = self._told([question])
+        if question.is_span:
+            return SpanPart(self.plan, question, self.plan.spans.index(question), told, self.thought)
+        return ObjectPart(self.plan, question, self.plan.objects.index(question), told, self.thought)
+
+    def _told(self, questions: Sequence[Question]) -> tuple[Told, ...]:
+        """The answers that some questions need, each once, in words."""
+        needs = dict.fromkeys(id for question in questions for id in question.needs if id in self.words)
+        return tuple((self.plan.decision.by_id[id], self.words[id]) for id in needs)
+
+    def _know(self, id: str, answer: str, words: str, wave: int) -> None:
+        self.answers[id], self.words[id], self.over[id] = answer, words, wave
+
+    def _after(self, question: Question) -> int:
+        """The first wave in which a question can be asked."""
+        return max([0 if self.thought is None else 1, *(self.over[id] for id in question.needs)])
+
+    def _open(self, questions: Sequence[Question]) -> list[Question]:
         """The questions of a stage that are asked after all; the others are skipped, with a reason."""
         known = self.plan.decision.by_id
-        reasons = {question.id: skip_reason(question, self.answers, known) for question in stage}
-        self.skipped |= {id: reason for id, reason in reasons.items() if reason is not None}
-        asked = [question for question in stage if reasons[question.id] is None]
-        self.stages.append(tuple(question.id for question in asked))
-        return asked
-
-    def _known_to(self, chunk: Chunk) -> dict[str, int]:
-        """The answers that a chunk carries on from: all so far when joint, else those it needs."""
-        if chunk.joint:
-            return dict(self.settled)
-        return {id: self.settled[id] for id in chunk.questions[0].needs if id in self.settled}
-
-    def _settle(self, readings: Mapping[str, Reading]) -> None:
-        for id, reading in readings.items():
-            self.readings[id] = reading
-            self.settled[id] = reading.best
-            self.answers[id] = self.plan.decision.by_id[id].alternatives[reading.best].name
+        reasons = {question.id: skip_reason(question, self.answers, known) for question in questions}
+        for question in questions:
+            if (reason := reasons[question.id]) is not None:
+                self.skipped[question.id] = reason
+                self.over[question.id] = self._after(question)
+        return [question for question in questions if reasons[question.id] is None]
 
     def _settled(self, parts: Sequence[AnyPart]) -> list[_Asked] | None:
         """The reads of some parts when all came back well, else None; what is lacking is noted."""
         asked = [(part, want) for part in parts for want in part.wanted(self.results)]
+        self.asked += asked
         missing = [(part, want) for part, want in asked if want.id not in self.results]
         if missing:
             self.missing += [part.read(want, self.results) for part, want in missing]

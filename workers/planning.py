@@ -55,7 +55,7 @@ def planned(decision: Decision, vocabulary: Vocabulary, most_reads: int) -> tupl
             "(CANVASS_MOST_READS): ask fewer questions, or about a shorter text",
             kind="too_many_reads",
         )
-    return max(1, len(plan.stages)), wave
+    return len(plan.asked), wave
 
 
 class PlanCache:

@@ -13,6 +13,7 @@ import orjson
 import structlog
 
 from planner.answers import Answers
+from planner.audit import audit, heading
 from planner.dialects import DIALECTS
 from planner.dialects.dialect import Timing
 from planner.errors import Invalid
@@ -22,11 +23,13 @@ from planner.vocabulary import Vocabulary
 from planner.waves import next_wave
 from workers.dispatch import Dispatcher, PublishError, Ready, shard_of
 from workers.failpoints import reach
+from workers.jobs import rfc3339
 from workers.metrics import WorkerMetrics
 from workers.planning import PlanCache, off_loop_if_long
 from workers.pool.draws import MOST_DRAWS, in_draws
 from workers.pool.reading import Demand, Reader
 from workers.settings import Settings
+from workers.store.audits import Audits
 from workers.store.decisions import Decisions, Snapshot
 from workers.store.leases import Leases
 from workers.store.outcome import CANCELED, EXPIRED, Outcome, failed
@@ -57,6 +60,7 @@ class Runner:
     def __init__(
         self,
         decisions: Decisions,
+        audits: Audits,
         leases: Leases,
         reader: Reader,
         dispatcher: Dispatcher,
@@ -68,6 +72,7 @@ class Runner:
         self._metrics = metrics
         self._tracer = tracer
         self._decisions = decisions
+        self._audits = audits
         self._leases = leases
         self._reader = reader
         self._dispatcher = dispatcher
@@ -180,7 +185,7 @@ class Runner:
                 if alone:
                     await self._hand_back(stop.snapshot)
             elif alone or stop.outcome is EXPIRED:
-                await self._decisions.finish(id, stop.outcome)
+                await self._finish(stop.snapshot, stop.outcome, stop.snapshot.results)
         except (StoreError, PublishError):
             raise
         except Exception as error:
@@ -270,13 +275,28 @@ class Runner:
                 await self._dispatcher.publish(snapshot.id, snapshot.number + 1, outcome, snapshot.lane)
                 reach("published")
         elif isinstance(outcome, Failure):
-            await self._decisions.finish(snapshot.id, failed(outcome))
+            await self._finish(snapshot, failed(outcome), {**snapshot.results, **results})
         else:
             total_ms = 1000 * (time() - snapshot.created)
             timing = Timing(snapshot.queued_ms, total_ms, snapshot.created, snapshot.id)
             body = DIALECTS[snapshot.decision.door].render(snapshot.decision, outcome, timing)
             reach("finishing")
-            await self._decisions.finish(snapshot.id, Outcome("succeeded", orjson.dumps(body)))
+            done = Outcome("succeeded", orjson.dumps(body))
+            await self._finish(snapshot, done, {**snapshot.results, **results})
+
+    async def _finish(self, snapshot: Snapshot, outcome: Outcome, results: Mapping[str, Result]) -> None:
+        """End a decision. Its audit is kept first, so that it is there when the end is told."""
+        if snapshot.decision.options.audit:
+            lines = await asyncio.to_thread(self._audit, snapshot, outcome, results)
+            await self._audits.keep(snapshot.id, lines)
+        await self._decisions.finish(snapshot.id, outcome)
+
+    def _audit(self, snapshot: Snapshot, outcome: Outcome, results: Mapping[str, Result]) -> bytes:
+        decision = snapshot.decision
+        ended = {"id": snapshot.id, "status": outcome.status, "created_at": rfc3339(snapshot.created)}
+        head = heading(decision) | ended | {"ended_at": rfc3339(time())}
+        lines = [head, *audit(self._plans.plan(snapshot.id, decision), results)]
+        return b"\n".join(map(orjson.dumps, lines))
 
     async def _plan_on(self, snapshot: Snapshot, results: Mapping[str, Result]) -> Wave | Answers | Failure:
         def plan_on() -> Wave | Answers | Failure:

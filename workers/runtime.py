@@ -32,6 +32,7 @@ from workers.presence import Presence
 from workers.routing import POLICIES
 from workers.runner import Runner
 from workers.settings import Settings
+from workers.store.audits import Audits
 from workers.store.batches import Batches
 from workers.store.decisions import Decisions
 from workers.store.deliveries import Deliveries
@@ -136,7 +137,10 @@ class Runtime:
             )
             dispatcher = Dispatcher(app, settings)
             decisions, leases = Decisions(store, settings, metrics.decisions), Leases(store, settings)
-            runner = Runner(decisions, leases, reader, dispatcher, vocabulary, settings, metrics, tracer)
+            audits = Audits(store, settings)
+            runner = Runner(
+                decisions, audits, leases, reader, dispatcher, vocabulary, settings, metrics, tracer
+            )
             presence = Presence(store, f"{socket.gethostname()}-{os.getpid()}", pool)
             engines = Engines(store)
             watchdog = Watchdog(decisions, leases, dispatcher, metrics)

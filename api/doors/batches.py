@@ -27,6 +27,7 @@ from api.service import Service
 from api.terms import terms_of
 from planner.dialects import DIALECTS
 from planner.dialects.job_fields import JobFields
+from planner.errors import Invalid
 from workers.batch_lines import DIALECT, custom_id_of
 from workers.batch_view import batch_of, batch_urls_of
 from workers.celery_app import BATCH
@@ -205,6 +206,10 @@ async def _create(
     terms = replace(terms_of(posted.request, caller, service.settings, patient=True), lane=BATCH, most_open=0)
     asked = {name: value for name, value in posted.request.items() if name not in JobFields.model_fields}
     probe = DIALECTS[DIALECT].parse({**asked, "state": PLACEHOLDER})
+    if probe.options.audit:
+        raise Invalid(
+            ("audit",), "the states of a batch are not audited: ask about them one by one", kind="not_served"
+        )
     await service.check(probe, len(orjson.dumps(asked)))
     id, key = f"{BATCH_PREFIX}{uuid.uuid4().hex}", key_of(request)
     name = ""

@@ -73,14 +73,13 @@ def _question(question: ChatQuestion, known: dict[str, ChatQuestion]) -> Questio
 
 def render(decision: Decision, answers: Answers, timing: Timing) -> dict[str, Any]:
     """The chat completion, its content the JSON `{"answers", "diagnostics"}`."""
-    asked = {id for stage in answers.stages for id in stage} | set(answers.skipped) | set(answers.spans)
     content: dict[str, Any] = {
         "answers": {
             question.id: span_answer(decision, question, answers.spans[question.id])
-            if question.is_span
+            if question.id in answers.spans
             else _answer(question, answers.readings.get(question.id))
             for question in decision.questions
-            if question.id in asked
+            if question.id in answers.settled
         }
     }
     if decision.options.diagnostics:

@@ -14,6 +14,7 @@ def diagnostics(decision: Decision, answers: Answers, timing: Timing) -> dict[st
     return {
         "stages": [list(stage) for stage in answers.stages],
         "spans": list(answers.spans),
+        "objects": list(answers.objects),
         "waves": answers.waves,
         "skipped": dict(answers.skipped),
         "reads": [

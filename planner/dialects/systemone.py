@@ -9,11 +9,14 @@ from planner.decision import Decision, Options, Question
 from planner.dialects.diagnostics import diagnostics
 from planner.dialects.dialect import Timing
 from planner.dialects.image_fields import NOTHING, Shown, with_images
+from planner.dialects.object_answers import object_answer
 from planner.dialects.span_answers import span_answer
 from planner.dialects.systemone_request import (
     AnyQuestion,
     BoxQuestion,
     Extensions,
+    ObjectQuestion,
+    SchemaRequest,
     SpanQuestion,
     SpansCriteria,
     SpansQuestion,
@@ -21,6 +24,9 @@ from planner.dialects.systemone_request import (
     text_of,
 )
 from planner.errors import Invalid
+from planner.schemas.assembly import assemble
+from planner.schemas.checks import check_schema
+from planner.schemas.compiler import compile_schema
 
 DECIMALS = 6
 """Probabilities keep six decimals: two would make ties at the top."""
@@ -31,23 +37,39 @@ _QUESTION_EXTENSIONS = frozenset({"depends_on", "ask_if", "alone"})
 
 def parse(body: Any, shown: Shown = NOTHING) -> Decision:
     """The decision of a decoded body and its images. Raises pydantic's ValidationError, or Invalid."""
-    request = SystemOneRequest.model_validate(with_images(body, shown) if shown.images else body)
+    shape = SchemaRequest if isinstance(body, dict) and "schema" in body else SystemOneRequest
+    request = shape.model_validate(with_images(body, shown) if shown.images else body)
     if not shown.images and (request.assets or request.images):
         raise Invalid(
             ("assets" if request.assets else "images",), "images are not taken here", kind="not_served"
         )
-    extended = bool(request.model_fields_set & _EXTENSION_FIELDS) or any(
-        question.model_fields_set & _QUESTION_EXTENSIONS or question.type in ("span", "spans")
-        for question in request.questions.values()
-    )
+    schema = request.value_schema if isinstance(request, SchemaRequest) else None
     return Decision(
         model=request.model,
         state=request.state,
-        questions=tuple(_question(id, question) for id, question in request.questions.items()),
+        questions=questions_of(request),
         options=options_of(request),
         door="systemone",
-        extended=extended,
+        extended=_is_extended(request),
         images=shown.images,
+        schema=schema,
+        schema_version=request.schema_version,
+    )
+
+
+def questions_of(request: SystemOneRequest | SchemaRequest) -> tuple[Question, ...]:
+    """The questions that a request asks, or those that its schema compiles to. Raises Invalid."""
+    if isinstance(request, SchemaRequest):
+        return compile_schema(request.value_schema, ("schema",)).questions
+    return tuple(_question(id, question) for id, question in request.questions.items())
+
+
+def _is_extended(request: SystemOneRequest | SchemaRequest) -> bool:
+    if isinstance(request, SchemaRequest) or request.model_fields_set & _EXTENSION_FIELDS:
+        return True
+    return any(
+        question.model_fields_set & _QUESTION_EXTENSIONS or isinstance(question, _Unlabelled)
+        for question in request.questions.values()
     )
 
 
@@ -59,18 +81,31 @@ def _question(id: str, question: AnyQuestion) -> Question:
             kind="unsupported_question_type",
             given="box",
         )
-    spans = question.criteria if isinstance(question, SpanQuestion | SpansQuestion) else None
+    if isinstance(question, ObjectQuestion):
+        check_schema(question.criteria, ("questions", id, "criteria"))
     return Question(
         id=id,
         type=question.type,
         instructions=text_of(question.instructions),
-        alternatives=() if isinstance(question, SpanQuestion | SpansQuestion) else question.alternatives(),
+        alternatives=() if isinstance(question, _Unlabelled) else question.alternatives(),
         depends_on=question.depends_on,
         ask_if={needed: answer_words(values) for needed, values in question.ask_if.items()},
         alone=question.alone,
-        max_tokens=spans.max_tokens if spans else None,
+        max_tokens=_max_tokens(question),
         max_items=_max_items(question),
+        schema=question.criteria if isinstance(question, ObjectQuestion) else None,
     )
+
+
+_Unlabelled = SpanQuestion | SpansQuestion | ObjectQuestion
+
+
+def _max_tokens(question: AnyQuestion) -> int | None:
+    if isinstance(question, ObjectQuestion):
+        return question.max_tokens
+    if isinstance(question, SpanQuestion | SpansQuestion) and question.criteria:
+        return question.criteria.max_tokens
+    return None
 
 
 def _max_items(question: AnyQuestion) -> int:
@@ -95,6 +130,7 @@ def options_of(request: Extensions) -> Options:
         seed=request.seed,
         think=request.think,
         diagnostics=request.diagnostics,
+        audit=request.audit,
     )
 
 
@@ -111,26 +147,43 @@ def render(decision: Decision, answers: Answers, timing: Timing) -> dict[str, An
     an extension.
     """
     prefix = "" if decision.extended else "x_"
-    asked = {id for stage in answers.stages for id in stage} | set(answers.skipped) | set(answers.spans)
     body: dict[str, Any] = {
         "model": answers.model,
         "answers": {
-            question.id: span_answer(decision, question, answers.spans[question.id])
-            if question.is_span
-            else _answer(question, answers.readings.get(question.id), prefix)
+            question.id: _answer(decision, question, answers, prefix)
             for question in decision.questions
-            if question.id in asked
+            if question.id in answers.settled
         },
         "usage": {"input_tokens": answers.input_tokens, "output_tokens": answers.output_tokens},
     }
+    if decision.schema is not None:
+        body |= _assembled(decision, answers)
     if decision.options.diagnostics:
         body["diagnostics"] = diagnostics(decision, answers, timing)
     return body
 
 
-def _answer(question: Question, reading: Reading | None, prefix: str) -> dict[str, Any] | None:
-    if reading is None:
+def _assembled(decision: Decision, answers: Answers) -> dict[str, Any]:
+    """The value that the schema asked for, and where each of its fields comes from."""
+    found = assemble(compile_schema(decision.schema, ("schema",)), answers, decision.source)
+    return {
+        "value": found.value,
+        "valid": found.valid,
+        "errors": [
+            {"path": error.path, "code": error.code, "message": error.message} for error in found.errors
+        ],
+        "fields": found.fields,
+    }
+
+
+def _answer(decision: Decision, question: Question, answers: Answers, prefix: str) -> dict[str, Any] | None:
+    if question.id in answers.skipped:
         return None
+    if question.is_span:
+        return span_answer(decision, question, answers.spans[question.id])
+    if question.type == "object":
+        return object_answer(answers.objects[question.id])
+    reading = answers.readings[question.id]
     extras: dict[str, Any] = {"label_mass": round(reading.label_mass, DECIMALS)}
     if reading.draws > 1:
         extras |= {

@@ -18,6 +18,8 @@ MAX_STEPS = 8
 MAX_QUESTIONS = 400
 MAX_ITEMS = 64
 MAX_THINK = 4096
+MAX_WRITTEN = 4096
+MAX_VERSION = 200
 
 AskIfValue = bool | int | str
 
@@ -148,6 +150,14 @@ class SpansQuestion(_Question):
     criteria: SpansCriteria | None = None
 
 
+class ObjectQuestion(_Question):
+    """A JSON value that the model writes, valid against a JSON Schema."""
+
+    type: Literal["object"]
+    criteria: dict[str, Any] | Flag = Field(description="A JSON Schema (2020-12).")
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_WRITTEN, strict=True)] | None = None
+
+
 class BoxQuestion(_Question):
     """A place in an image: known to the API, not served here."""
 
@@ -160,6 +170,7 @@ AnyQuestion = Annotated[
     | Annotated[ScoreQuestion, Tag("score")]
     | Annotated[SpanQuestion, Tag("span")]
     | Annotated[SpansQuestion, Tag("spans")]
+    | Annotated[ObjectQuestion, Tag("object")]
     | Annotated[BoxQuestion, Tag("box")],
     Discriminator("type"),
 ]
@@ -182,14 +193,17 @@ class Extensions(JobFields):
     think: int = Field(default=0, ge=0, le=MAX_THINK, strict=True)
     images: Images = Field(default=[], description="Images after the state.")
     diagnostics: Flag = False
+    audit: Flag = Field(default=False, description="Keep every read and text as it came.")
+    schema_version: str | None = Field(
+        default=None,
+        max_length=MAX_VERSION,
+        description="Of the caller's questions or schema, for the audit.",
+    )
 
 
-class SystemOneRequest(Extensions):
-    """The body of `POST /v1/systemone`. Unknown top-level fields are ignored."""
-
+class _Request(Extensions):
     model: str
     state: Text
-    questions: dict[QuestionId, AnyQuestion] = Field(min_length=1, max_length=MAX_QUESTIONS)
     assets: Assets | None = None
 
     @model_validator(mode="before")
@@ -197,4 +211,25 @@ class SystemOneRequest(Extensions):
     def _is_object(cls, body: Any) -> Any:
         if not isinstance(body, dict):
             raise PydanticCustomError("dict_type", "Input should be a JSON object")
+        return body
+
+
+class SystemOneRequest(_Request):
+    """The body of `POST /v1/systemone`. Unknown top-level fields are ignored."""
+
+    questions: dict[QuestionId, AnyQuestion] = Field(min_length=1, max_length=MAX_QUESTIONS)
+
+
+class SchemaRequest(_Request):
+    """The body of `POST /v1/systemone` that asks for a value, by a JSON Schema in place of questions."""
+
+    value_schema: Any = Field(alias="schema", description="A JSON Schema (2020-12).")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_questions(cls, body: Any) -> Any:
+        if isinstance(body, dict) and body.get("questions") is not None:
+            raise PydanticCustomError(
+                "schema_and_questions", "Input should have questions or a schema, not both"
+            )
         return body

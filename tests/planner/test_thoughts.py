@@ -7,7 +7,7 @@ from planner.dialects.image_fields import Shown
 from planner.dialects.systemone import parse
 from planner.errors import Invalid
 from planner.plan import make_plan
-from planner.reads import Failure, Generation, Picture, Served, Thought, Wave
+from planner.reads import Failure, Generation, Message, Served, Wave, Written
 from planner.thoughts import THOUGHT_ID
 from planner.vocabulary import Vocabulary
 from planner.waves import first_wave, next_wave
@@ -32,7 +32,7 @@ def test_a_thought_goes_ahead_of_all_reads_and_stands_in_each_prompt(vocabulary:
     (asked,) = wave.generations
     assert (asked.id, asked.most_tokens) == (THOUGHT_ID, 40)
     assert "Is it red?" in text_of(vocabulary, (*asked.head, *asked.tail))
-    thought = Thought("Doors vary.", 3, True, Served("e", prompt_tokens=9))
+    thought = Written("Doors vary.", 3, "stop", Served("e", prompt_tokens=9))
     second = next_wave(plan, {THOUGHT_ID: thought})
     assert isinstance(second, Wave)
     assert len(second.reads) == 2
@@ -62,16 +62,16 @@ def test_a_wave_with_a_thought_survives_the_store(vocabulary: Vocabulary) -> Non
 def test_images_stand_where_their_placeholders_stood(vocabulary: Vocabulary) -> None:
     shown = Shown({"<front>": RED, "<back>": BLUE})
     asked = body(
-        state={"pictures": ["<front> then <back>"]},
+        state={"messages": ["<front> then <back>"]},
         questions={"a": {**NOUL, "instructions": "Is <back> red?"}},
         assets={"<front>": {"data_base64": "AA=="}, "<back>": {"data_base64": "AB=="}},
     )
     (read,) = first_wave(make_plan(parse(asked, shown), vocabulary)).reads
     assert read.head == read.tail == ()
-    assert read.picture is not None
-    assert read.picture.images == (RED, BLUE)
-    assert [part for part in read.picture.parts if isinstance(part, int)] == [0, 1, 1]
-    texts = [part for part in read.picture.parts if isinstance(part, str)]
+    assert read.message is not None
+    assert read.message.images == (RED, BLUE)
+    assert [part for part in read.message.parts if isinstance(part, int)] == [0, 1, 1]
+    texts = [part for part in read.message.parts if isinstance(part, str)]
     assert texts[0].endswith('"')
     assert texts[1] == " then "
     assert texts[-1].startswith(" red?")
@@ -81,8 +81,8 @@ def test_images_of_the_list_follow_the_state(vocabulary: Vocabulary) -> None:
     decision = parse(body(images=["data:image/png;base64,AA=="]), Shown(after=(RED,)))
     assert decision.text == f"The door.\n\n{mark_of(0)}"
     (read,) = first_wave(make_plan(decision, vocabulary)).reads
-    assert isinstance(read.picture, Picture)
-    assert read.picture.parts[:2] == ("The door.\n\n", 0)
+    assert isinstance(read.message, Message)
+    assert read.message.parts[:2] == ("The door.\n\n", 0)
 
 
 def test_the_thought_block_stands_in_the_canvas_of_an_image_read(vocabulary: Vocabulary) -> None:
@@ -98,9 +98,9 @@ def test_a_thought_about_images_is_capped_by_the_canvas_and_seeded_in_it(vocabul
     decision = parse(body(think=4000, images=["data:image/png;base64,AA=="]), Shown(after=(RED,)))
     plan = make_plan(decision, vocabulary)
     (asked,) = first_wave(plan).generations
-    assert asked.picture is not None
+    assert asked.message is not None
     assert asked.most_tokens == vocabulary.canvas // 2
-    wave = next_wave(plan, {THOUGHT_ID: Thought("Red.", 2, True)})
+    wave = next_wave(plan, {THOUGHT_ID: Written("Red.", 2, "stop")})
     assert isinstance(wave, Wave)
     (read,) = wave.reads
     assert "Red." in text_of(vocabulary, read.canvas.ids)
@@ -118,8 +118,8 @@ def test_later_stages_about_images_restate_the_earlier_answers(vocabulary: Vocab
         second = next_wave(plan, {read.id: hashed(read) for read in first.reads})
         assert isinstance(second, Wave)
         (read,) = second.reads
-        assert read.picture is not None
-        told = "".join(part for part in read.picture.parts if isinstance(part, str))
+        assert read.message is not None
+        told = "".join(part for part in read.message.parts if isinstance(part, str))
         assert "Already answered:\n- Is it red?: " in told
 
 

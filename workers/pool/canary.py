@@ -9,10 +9,12 @@ from dataclasses import replace
 from planner.canvas import WIDTH_STEP
 from planner.decision import NO, YES, Alternative, Decision, Question
 from planner.plan import make_plan
+from planner.reads import Generation, Message
+from planner.schemas.values import read_value
 from planner.vocabulary import Vocabulary
 from planner.waves import first_wave
 from workers.pool.engine import Capabilities, Engine
-from workers.pool.vllm import Call, EngineError, Refused, VllmClient
+from workers.pool.vllm import Broken, Call, EngineError, Refused, VllmClient
 
 _QUESTION = Question("canary", "noul", "Is this a canary?", (Alternative(YES), Alternative(NO)))
 _DECISION = Decision(model="canary", state="A canary sings.", questions=(_QUESTION,))
@@ -24,6 +26,10 @@ SCHEMA = {
     "additionalProperties": False,
 }
 """What an engine has to write to prove that it keeps to a grammar: hardly any model would by itself."""
+
+_GENERATION = Generation(
+    "canary", "object", (), (), 64, "", Message(("Say hello.",), ()), grammar=json.dumps(SCHEMA)
+)
 
 MOST_SAMPLES = (32, 16, 8, 4, 2)
 
@@ -40,8 +46,16 @@ class Canary:
         self._wanted = {"constrained": constrained, "samples": samples}
 
     async def reads(self, engine: Engine, timeout_s: float) -> Capabilities:
-        """What an engine can do, as far as its reads show. Raises an EngineError when it reads no canvas."""
-        await self._one(engine, self._full, timeout_s)
+        """What an engine can do, as far as its reads show.
+
+        One that reads no canvas may still write under a grammar. Raises an EngineError when it does neither.
+        """
+        try:
+            await self._one(engine, self._full, timeout_s)
+        except (Broken, Refused):
+            if await self._generates(engine, timeout_s):
+                return Capabilities(canvas=False, generate=True).but(engine.said)
+            raise
         try:
             await self._one(engine, WIDTH_STEP, timeout_s)
         except Refused:
@@ -51,6 +65,8 @@ class Canary:
     async def learned(self, engine: Engine, timeout_s: float) -> Capabilities:
         """What else an engine can do. What it refuses, or does without effect, it cannot."""
         can = engine.can
+        if not can.canvas:
+            return can
         if self._wanted["constrained"]:
             can = replace(can, constrained=await self._constrained(engine, timeout_s))
         if self._wanted["samples"]:
@@ -83,9 +99,8 @@ class Canary:
 
     async def _generates(self, engine: Engine, timeout_s: float) -> bool:
         try:
-            text = await self._client.generated(
-                engine.url, "Say hello.", SCHEMA, model=engine.model.name, timeout_s=timeout_s
-            )
-            return bool(json.loads(text) == {"bird": "canary"})
-        except (EngineError, json.JSONDecodeError):
+            call = Call(engine.model.name, engine.can.least_width, timeout_s)
+            written = await self._client.written(engine.url, _GENERATION, call)
+        except EngineError:
             return False
+        return bool(read_value(written.text, SCHEMA) == {"bird": "canary"})

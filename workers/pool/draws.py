@@ -21,7 +21,7 @@ def in_draws(reads: Sequence[AnyRead], most: int) -> list[tuple[AnyRead, ...]]:
     groups: defaultdict[tuple[object, ...], list[Read]] = defaultdict(list)
     for read in (read for read in reads if isinstance(read, Read)):
         alone = () if read.kind == "label" else (read.id,)
-        key = (read.ids, id(read.head), read.tail, read.picture, read.canvas, read.steps, *alone)
+        key = (read.ids, id(read.head), read.tail, read.message, read.canvas, read.steps, *alone)
         groups[key].append(read)
     ordered = sorted(groups.values(), key=lambda group: group[0].ids)
     return texts + [

@@ -40,9 +40,9 @@ class Engine:
     """One engine.
 
     `room` bounds the reads at it, and `in_flight` counts them with those that wait for room. `joined`: a
-    canary came back; `reason` says why it is out, `outs` counts how often it went out. `draining`: it takes
-    no new reads. `last_read` is when it last gave one, `under_way` holds the start of each request that it
-    has now (both on the loop's clock).
+    canary came back, `learned`: all did; `reason` says why it is out, `outs` counts how often it went out.
+    `draining`: it takes no new reads. `last_read` is when it last gave one, `under_way` holds the start of
+    each request that it has now (both on the loop's clock).
     """
 
     url: str
@@ -52,6 +52,7 @@ class Engine:
     reason: str = "not yet probed"
     model: ServedModel = field(default_factory=lambda: ServedModel(""))
     can: Capabilities = Capabilities()
+    learned: bool = False
     said: dict[str, Any] = field(default_factory=dict)
     breaker: Breaker = field(default_factory=Breaker)
     in_flight: int = 0
@@ -78,6 +79,7 @@ class Engine:
             "context": self.model.context,
             "created": self.model.created,
             "capabilities": asdict(self.can),
+            "learned": self.learned,
             "in_flight": self.in_flight,
             "reads": self.reads,
             "errors": self.errors,

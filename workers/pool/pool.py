@@ -2,7 +2,8 @@
 
 An engine joins after a canary: a small canvas read must come back with a row for every position and
 the asked ids. A causal server ignores the canvas fields and answers 200 with prose, so a status
-alone proves nothing. What else it can do is learned by further canaries once it is in.
+alone proves nothing; one that proves that it keeps to a grammar joins to generate, and gets no reads. What
+else an engine can do is learned by further canaries once it is in.
 """
 
 from __future__ import annotations
@@ -78,13 +79,19 @@ class Pool:
         return any(engine.joined for engine in self.engines)
 
     def serving(self, model: str) -> list[Engine]:
-        """The engines that take reads of a model.
+        """The engines that take canvas reads of a model.
 
         A name that no engine is known to serve is an alias: of the model of the first engine listed.
         """
-        names = [engine.model.name for engine in self.engines if engine.model.name]
+        reading = [engine for engine in self.engines if engine.can.canvas]
+        names = [engine.model.name for engine in reading if engine.model.name]
         name = model if model in names or not names else names[0]
-        return [engine for engine in self.engines if engine.takes_reads and engine.model.name == name]
+        return [engine for engine in reading if engine.takes_reads and engine.model.name == name]
+
+    def generating(self, model: str) -> list[Engine]:
+        """The engines that write under a grammar: those of a model, else those of any other."""
+        own = [engine for engine in self.serving(model) if engine.can.generate]
+        return own or [engine for engine in self.engines if engine.takes_reads and engine.can.generate]
 
     async def probe_all(self) -> None:
         """Send a canary to every engine that is out, now."""
@@ -154,7 +161,12 @@ class Pool:
         Only where there is an elsewhere: an engine that is alone may as well go on.
         """
         oldest = min(engine.under_way.values(), key=lambda started: started.at, default=None)
-        others = any(other is not engine for other in self.serving(engine.model.name))
+        alike = (
+            other
+            for other in self.engines
+            if other.takes_reads and other.model.name == engine.model.name and other.can == engine.can
+        )
+        others = any(other is not engine for other in alike)
         if oldest is None or not others or now < oldest.patience_until or engine.last_read > oldest.at:
             return
         engine.breaker.open(now)
@@ -195,4 +207,5 @@ class Pool:
         least_width = engine.can.least_width
         log.info("engine in", engine=engine.url, model=engine.model.name, least_width=least_width)
         engine.can = await self._canary.learned(engine, PROBE_TIMEOUT_S)
+        engine.learned = True
         self.changed.set()

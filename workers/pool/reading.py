@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from time import time
 
-from planner.reads import AnyRead, Failure, Generation, Ids, Result, Rows, Thought, Tried
+from planner.reads import AnyRead, Failure, Generation, Ids, Result, Rows, Tried, Written
 from workers.metrics import ReadMetrics
 from workers.pool.engine import Engine
 from workers.pool.hedging import Hedging
@@ -60,6 +60,10 @@ in which a slow engine computes its prompt."""
 SLOW_TOKENS_PER_S = 10.0
 """Tokens that a slow engine writes in a second."""
 
+CHARACTERS_A_TOKEN = 4
+HEAD_CHARACTERS = CHARACTERS_A_TOKEN * HEAD_TOKENS
+"""About what a token is in a text that another tokenizer reads."""
+
 IMAGE_TOKENS = 256
 """About what an image is to a model, in tokens."""
 
@@ -77,7 +81,7 @@ class Demand:
     patient: bool = False
 
 
-Told = Rows | Thought
+Told = Rows | Written
 """What an engine gives for a read."""
 
 _ONE_BY_ONE = Failure("no_draws", "no engine that is in makes several draws in one request")
@@ -97,6 +101,10 @@ _OUTCOMES: dict[type[EngineError], str] = {
     WentOut: "not_sent",
 }
 """What came of a request, in metrics."""
+
+_READS = "take the read"
+_DOES = {"object": "write under a grammar"}
+"""What an engine is asked to do, by the kind of read."""
 
 
 @dataclass(slots=True)
@@ -159,19 +167,18 @@ class Reader:
         patient_until = demand.deadline if demand.patient else time() + self._patience_s
         pause = BACKOFF_S
         while (left := demand.deadline - time()) > 0:
-            serving = [
-                engine
-                for engine in self._pool.serving(demand.model)
-                if len(reads) == 1 or engine.can.engine_samples >= len(reads)
-            ]
+            serving = self._serving(reads, demand.model)
             able = [engine for engine in serving if engine.url not in story.out] if story.out else serving
             if not serving and len(reads) > 1:
                 return _ONE_BY_ONE
             if not serving:
                 await self._pool.probe_all()
-                if not self._pool.serving(demand.model):
+                if not self._serving(reads, demand.model):
                     if time() >= patient_until:
-                        return Failure("no_engine", f"no engine can take the read: {self._reasons(story)}")
+                        return Failure(
+                            "no_engine",
+                            f"no engine can {_DOES.get(reads[0].kind, _READS)}: {self._reasons(story)}",
+                        )
                     await asyncio.sleep(min(left, PATIENCE_STEP_S * random.uniform(0.5, 1)))
                 continue
             if not able:
@@ -185,6 +192,16 @@ class Reader:
             if story.failures >= MOST_FAILURES:
                 return Failure("no_engine", f"every engine failed the read: {self._reasons(story)}")
         return Failure("expired", "the deadline passed before an engine answered")
+
+    def _serving(self, reads: Sequence[AnyRead], model: str) -> list[Engine]:
+        """The engines that are in and can take a read, or the draws of one in one request."""
+        if reads[0].kind == "object":
+            return self._pool.generating(model)
+        return [
+            engine
+            for engine in self._pool.serving(model)
+            if len(reads) == 1 or engine.can.engine_samples >= len(reads)
+        ]
 
     async def _race(
         self, able: Sequence[Engine], reads: Sequence[AnyRead], demand: Demand, prefix: Prefix, story: _Story
@@ -212,7 +229,7 @@ class Reader:
                         racing[self._send(second, reads, demand, prefix)] = (second, time())
                 for task in done:
                     engine, since = racing.pop(task)
-                    result = self._settled(task, engine, 1000 * (time() - since), demand, story)
+                    result = self._settled(task, engine, 1000 * (time() - since), reads[0], demand, story)
                     if result is not None:
                         if engine is second:
                             self._metrics.hedges_won.inc()
@@ -248,7 +265,7 @@ class Reader:
         self, engine: Engine, reads: Sequence[AnyRead], demand: Demand, prefix: Prefix
     ) -> list[Told]:
         async with engine.room:
-            timeout_s = min(demand.deadline - time(), self._read_timeout_s)
+            timeout_s = min(demand.deadline - time(), self._read_timeout_s + _writing_s(reads[0]))
             if timeout_s <= 0:
                 raise TimedOut(f"{engine.url} had no room before the deadline")
             if not engine.takes_reads:
@@ -268,7 +285,7 @@ class Reader:
     ) -> list[Told]:
         """One request to an engine, with the images that it shows."""
         read = reads[0]
-        images = await self._images_of(read) if read.picture else {}
+        images = await self._images_of(read) if read.message else {}
         call = Call(
             engine.model.name,
             engine.can.least_width,
@@ -278,11 +295,11 @@ class Reader:
             samples=len(reads) if len(reads) > 1 else 0,
         )
         if isinstance(read, Generation):
-            return [await self._client.thought(engine.url, read, call, images)]
+            return [await self._client.written(engine.url, read, call, images)]
         return [*await self._client.draws(engine.url, read, call, images)]
 
     async def _images_of(self, read: AnyRead) -> dict[str, bytes]:
-        digests = dict.fromkeys(read.picture.images if read.picture else ())
+        digests = dict.fromkeys(read.message.images if read.message else ())
         found = {digest: await self._images.get(digest) for digest in digests}
         gone = [digest for digest, content in found.items() if content is None]
         if gone:
@@ -290,7 +307,13 @@ class Reader:
         return {digest: content for digest, content in found.items() if content is not None}
 
     def _settled(
-        self, task: asyncio.Task[list[Told]], engine: Engine, ms: float, demand: Demand, story: _Story
+        self,
+        task: asyncio.Task[list[Told]],
+        engine: Engine,
+        ms: float,
+        read: AnyRead,
+        demand: Demand,
+        story: _Story,
     ) -> list[Told] | Failure | None:
         """The result of a request that ended, or None when the read has to go elsewhere."""
         if task.cancelled():
@@ -306,7 +329,8 @@ class Reader:
             raise error
         self._metrics.requests(engine.url, _OUTCOMES[type(error)]).inc()
         if isinstance(error, Refused):
-            return Failure("max_tokens_exceeded" if error.too_long else "refused", str(error))
+            refused = "grammar_refused" if read.kind == "object" else "refused"
+            return Failure("max_tokens_exceeded" if error.too_long else refused, str(error))
         story.tried.append(Tried(engine.url, ms, str(error)))
         story.out.add(engine.url)
         if not isinstance(error, Busy | WentOut):
@@ -336,15 +360,15 @@ class Reader:
     def _prefix(self, read: AnyRead, demand: Demand) -> Prefix:
         """What caches know a prompt by. Reads of one wave share their head, so the last is remembered."""
         head, salt, key = self._last_head
-        if head is not read.head or salt != demand.salt or read.picture:
+        if head is not read.head or salt != demand.salt or read.message:
             known = f"{demand.model} {demand.salt} ".encode() + array("q", read.head[:HEAD_TOKENS]).tobytes()
-            if read.picture:
-                known += "".join(read.picture.images).encode() + str(read.picture.parts[0]).encode()
+            if read.message:
+                known += "".join(read.message.images).encode() + read.message.text[:HEAD_CHARACTERS].encode()
             key = int.from_bytes(blake2b(known, digest_size=8).digest())
             self._last_head = (read.head, demand.salt, key)
         tokens = len(read.head) + len(read.tail)
-        if read.picture:
-            tokens = IMAGE_TOKENS * len(read.picture.images)
+        if read.message:
+            tokens = IMAGE_TOKENS * len(read.message.images) + len(read.message.text) // CHARACTERS_A_TOKEN
         return Prefix(key, tokens)
 
     def _reasons(self, story: _Story) -> str:
@@ -356,5 +380,9 @@ class Reader:
 
 def _work_s(read: AnyRead, prefix: Prefix) -> float:
     """Seconds that a slow engine works on a prompt, and on what it is to write."""
-    writes = read.most_tokens / SLOW_TOKENS_PER_S if isinstance(read, Generation) else 0.0
-    return prefix.tokens / STALL_TOKENS_PER_S + writes
+    return prefix.tokens / STALL_TOKENS_PER_S + _writing_s(read)
+
+
+def _writing_s(read: AnyRead) -> float:
+    """Seconds in which a slow engine writes what it is to write."""
+    return read.most_tokens / SLOW_TOKENS_PER_S if isinstance(read, Generation) else 0.0

@@ -14,13 +14,13 @@ import math
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any
 
 import aiohttp
 import orjson
 
-from planner.reads import Generation, Picture, Read, Rows, Served, Thought
+from planner.reads import Generation, Message, Read, Rows, Served, Written
 
 JSON_HEADERS = {"content-type": "application/json"}
 CONNECT_TIMEOUT_S = 2.0
@@ -88,6 +88,13 @@ class Call:
     samples: int = 0
 
 
+_WRITING: dict[str, dict[str, Any]] = {
+    "thought": {"temperature": 1, "skip_special_tokens": False},
+    "object": {"temperature": 0},
+}
+"""How a text of each kind is written: a value is the likeliest that the grammar allows."""
+
+
 def read_body(read: Read, call: Call, pad: int) -> bytes:
     """The body of a read. A canvas narrower than the engine takes is padded with `pad`."""
     return orjson.dumps(_fields(read, call, pad))
@@ -126,21 +133,22 @@ def _fields(read: Read, call: Call, pad: int) -> dict[str, Any]:
 
 def chat_body(read: Read, call: Call, pad: int, images: Mapping[str, bytes]) -> bytes:
     """The body of a read whose prompt the server makes of text and images."""
-    assert read.picture is not None, "a read with token ids goes as a completion"
+    assert read.message is not None, "a read with token ids goes as a completion"
     body = _fields(read, call, pad)
     del body["prompt"]
-    body |= {"messages": _messages(read.picture, images), "logprobs": True, "top_logprobs": 1}
+    body |= {"messages": _messages(read.message, images), "logprobs": True, "top_logprobs": 1}
     return orjson.dumps(body)
 
 
-def _messages(picture: Picture, images: Mapping[str, bytes]) -> list[dict[str, Any]]:
+def _messages(message: Message, images: Mapping[str, bytes]) -> list[dict[str, Any]]:
     parts = [
         {"type": "text", "text": part}
         if isinstance(part, str)
-        else {"type": "image_url", "image_url": {"url": _data_url(images[picture.images[part]])}}
-        for part in picture.parts
+        else {"type": "image_url", "image_url": {"url": _data_url(images[message.images[part]])}}
+        for part in message.parts
     ]
-    return [{"role": "user", "content": parts}]
+    # Plain text goes as a string, which the simplest of servers takes.
+    return [{"role": "user", "content": parts if message.images else message.text}]
 
 
 def _data_url(content: bytes) -> str:
@@ -161,6 +169,7 @@ def draws_of(read: Read, call: Call, answer: Any, engine: str, ms: float) -> lis
             ms,
             prompt_tokens=int(usage.get("prompt_tokens") or 0),
             cached_tokens=int(details.get("cached_tokens") or 0),
+            at=time() - ms / 1000,
         )
         choices = answer["choices"]
         if len(choices) != (call.samples or 1):
@@ -199,15 +208,16 @@ def _rows(read: Read, call: Call, choice: Any, served: Served) -> Rows:
     return Rows(logprobs, tuple(int(top.removeprefix("token_id:")) for top in tops), peaks, served)
 
 
-def thought_of(answer: Any, asked: Generation, call: Call, engine: str, ms: float) -> Thought:
+def written_of(answer: Any, asked: Generation, call: Call, engine: str, ms: float) -> Written:
     """The text that an answer holds. Raises Broken when it holds none."""
     try:
         (choice,) = answer["choices"]
-        text = choice["text"] if asked.picture is None else choice["message"]["content"] or ""
+        text = choice["text"] if asked.message is None else choice["message"]["content"] or ""
         usage = answer.get("usage") or {}
         tokens = int(usage.get("completion_tokens") or 0)
-        served = Served(engine, call.model, ms, prompt_tokens=int(usage.get("prompt_tokens") or 0))
-        return Thought(str(text).strip(), tokens, choice["finish_reason"] == "stop", served)
+        tokens_read = int(usage.get("prompt_tokens") or 0)
+        served = Served(engine, call.model, ms, prompt_tokens=tokens_read, at=time() - ms / 1000)
+        return Written(str(text).strip(), tokens, str(choice["finish_reason"]), served)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise Broken(f"{engine} answered 200 with no text in it: {error!r}") from error
 
@@ -233,7 +243,7 @@ class VllmClient:
         self, engine: str, read: Read, call: Call, images: Mapping[str, bytes] = NO_IMAGES
     ) -> list[Rows]:
         """One request for one or several draws of a canvas read. Raises an EngineError."""
-        if read.picture is None:
+        if read.message is None:
             route, body = "completions", read_body(read, call, self._pad)
         else:
             route, body = "chat/completions", chat_body(read, call, self._pad, images)
@@ -241,42 +251,29 @@ class VllmClient:
         answer = await self._call("POST", f"{engine}/v1/{route}", call.timeout_s, body)
         return draws_of(read, call, answer, engine, 1000 * (perf_counter() - start))
 
-    async def thought(
+    async def written(
         self, engine: str, asked: Generation, call: Call, images: Mapping[str, bytes] = NO_IMAGES
-    ) -> Thought:
+    ) -> Written:
         """A text that the model writes. Raises an EngineError."""
         body: dict[str, Any] = {
             "model": call.model,
             "max_tokens": asked.most_tokens,
-            "temperature": 1,
-            "stop": [asked.stop],
-            "skip_special_tokens": False,
+            **_WRITING[asked.kind],
         }
-        if asked.picture is None:
+        if asked.stop:
+            body["stop"] = [asked.stop]
+        if asked.grammar:
+            body["structured_outputs"] = {"json": asked.grammar}
+        if asked.message is None:
             route, body["prompt"] = "completions", [*asked.head, *asked.tail]
         else:
-            route, body["messages"] = "chat/completions", _messages(asked.picture, images)
-            body["chat_template_kwargs"] = {"enable_thinking": True}
+            route, body["messages"] = "chat/completions", _messages(asked.message, images)
+            body["chat_template_kwargs"] = {"enable_thinking": asked.kind == "thought"}
         if call.salt:
             body["cache_salt"] = call.salt
         start = perf_counter()
         answer = await self._call("POST", f"{engine}/v1/{route}", call.timeout_s, orjson.dumps(body))
-        return thought_of(answer, asked, call, engine, 1000 * (perf_counter() - start))
-
-    async def generated(self, engine: str, prompt: str, schema: Any, model: str, timeout_s: float) -> str:
-        """A short text that an engine writes under a JSON Schema. Raises an EngineError."""
-        body = {
-            "model": model,
-            "messages": [{"role": "user", "content": prompt}],
-            "max_tokens": 64,
-            "temperature": 0,
-            "structured_outputs": {"json": schema},
-        }
-        answer = await self._call("POST", f"{engine}/v1/chat/completions", timeout_s, orjson.dumps(body))
-        try:
-            return str(answer["choices"][0]["message"]["content"])
-        except (KeyError, IndexError, TypeError) as error:
-            raise Broken(f"{engine} answered 200 with no text in it: {error!r}") from error
+        return written_of(answer, asked, call, engine, 1000 * (perf_counter() - start))
 
     async def served_model(self, engine: str, timeout_s: float) -> ServedModel:
         """The first model that an engine lists. Raises an EngineError."""

@@ -1,0 +1,93 @@
+"""The native door to audits: what an audited decision read, and the checks that its caller made of it."""
+
+from __future__ import annotations
+
+from time import time
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.doors.native import own_job, told
+from api.problems import PROBLEM
+from api.refusals import Refusal
+from workers.jobs import TERMINAL, Fields, rfc3339, status_of
+from workers.store.audits import Audits
+
+router = APIRouter(prefix="/v1/jobs/{id}/audit", tags=["audits"], responses=PROBLEM)
+
+JSON_LINES = "application/x-ndjson"
+MAX_CHECKS = 100
+
+
+class Check(BaseModel):
+    """A rule of the caller's own, by its name, and whether the answer keeps to it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=200)
+    passed: bool
+    message: str | None = Field(None, max_length=2000)
+
+
+class Checks(BaseModel):
+    """Checks that a caller made of a decision's answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    checks: list[Check] = Field(min_length=1, max_length=MAX_CHECKS)
+
+
+def audits_of(request: Request) -> Audits:
+    """The audits in the store."""
+    audits: Audits = request.app.state.audits
+    return audits
+
+
+TheAudits = Annotated[Audits, Depends(audits_of)]
+OwnJob = Annotated[Fields, Depends(own_job)]
+
+
+@router.get(
+    "",
+    summary="What an audited decision read, as JSON Lines",
+    response_class=Response,
+    responses={200: {"content": {JSON_LINES: {}}}},
+)
+async def get_audit(id: str, job: OwnJob, audits: TheAudits) -> Response:
+    """First the decision, then a line per read or text as it came, then the caller's checks by name. It is
+    kept as long as the job, and asked for with `"audit": true` in the decision.
+    """
+    return Response(
+        await _lines(id, job, audits), media_type=JSON_LINES, headers={"Cache-Control": "no-store"}
+    )
+
+
+@router.post("", summary="Record checks in the audit", status_code=201, response_model=Checks)
+async def add_checks(id: str, checks: Checks, job: OwnJob, audits: TheAudits) -> Response:
+    """Put the caller's own checks beside what was read. One of a name that is there takes its place."""
+    await _lines(id, job, audits)
+    at = rfc3339(time())
+    await audits.add_checks(
+        id,
+        {
+            check.name: orjson.dumps({"type": "check", "at": at, **check.model_dump()})
+            for check in checks.checks
+        },
+    )
+    return told(checks.model_dump(), status=201)
+
+
+async def _lines(id: str, job: Fields, audits: Audits) -> bytes:
+    """The audit of a job of the caller's. Raises Refusal: 404 where there is none, 409 while it runs."""
+    lines = await audits.lines(id)
+    if lines is not None:
+        return lines
+    if status_of(job) not in TERMINAL:
+        raise Refusal(409, "not_done", f"job {id!r} is not done; its audit is kept when it is")
+    raise Refusal(
+        404,
+        "not_audited",
+        f'job {id!r} has no audit: it was asked for without `"audit": true`, or never read',
+    )

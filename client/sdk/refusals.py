@@ -1,0 +1,85 @@
+"""Refusals of the server, in whichever of its two shapes, as typed errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from client.http import Response, path_of, refusal
+from client.sdk.errors import (
+    ApiError,
+    BadRequest,
+    Conflict,
+    NotFound,
+    Overloaded,
+    RateLimited,
+    ServerFault,
+    Unauthorized,
+)
+
+_TYPES: dict[int, type[ApiError]] = {
+    400: BadRequest,
+    401: Unauthorized,
+    403: Unauthorized,
+    404: NotFound,
+    409: Conflict,
+    413: BadRequest,
+    415: BadRequest,
+    422: BadRequest,
+    429: RateLimited,
+    503: Overloaded,
+    529: Overloaded,
+}
+
+_GATEWAYS = (502, 504)
+_PASSING = (429, 503, 529)
+
+
+def passing(response: Response) -> bool:
+    """Whether a response says to come again: no room now, or a gateway whose server is away."""
+    if response.status in _GATEWAYS:
+        return _body(response) is None
+    return response.status in _PASSING or (response.status == 409 and retry_after_s(response) is not None)
+
+
+def retry_after_s(response: Response) -> float | None:
+    """Seconds after which the server wants to be asked again, None where it does not say."""
+    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        said = response.headers.get(name, "")
+        if said.isascii() and said.isdigit():
+            return int(said) * unit_s
+    return None
+
+
+def api_error(response: Response) -> ApiError:
+    """The typed error that a response stands for."""
+    code, message, path = _told(response)
+    error = _TYPES.get(response.status, ServerFault)
+    return error(response.status, code, message, path, retry_after_s=retry_after_s(response))
+
+
+def _told(response: Response) -> tuple[str, str, str]:
+    """Code, message and path: of System One's `detail`, or of a problem document (RFC 9457)."""
+    body = _body(response)
+    if body is None:
+        return "no_message", refusal(response.status, response.content), ""
+    detail = body.get("detail")
+    if isinstance(detail, dict):
+        return str(detail.get("error_type", "error")), str(detail.get("message", "")), ""
+    if isinstance(detail, list) and detail and isinstance(detail[0], dict):
+        first = detail[0]
+        more = f" (and {len(detail) - 1} more)" if len(detail) > 1 else ""
+        return str(first.get("type", "invalid")), f"{first.get('msg', 'is wrong')}{more}", path_of(first)
+    errors = body.get("errors") or [{}]
+    path = str(errors[0].get("pointer", "")).removeprefix("/").replace("/", ".")
+    return str(body.get("code", "error")), str(detail), path
+
+
+def _body(response: Response) -> dict[str, Any] | None:
+    """The JSON object of a refusal that the server itself wrote."""
+    try:
+        body = orjson.loads(response.content)
+    except orjson.JSONDecodeError:
+        return None
+    return body if isinstance(body, dict) and "detail" in body else None

@@ -1,0 +1,102 @@
+"""An object part: the generations of one object question, and the value that they come to.
+
+The text is written under a grammar, which cannot hold everything that a schema may say: the value is
+checked in full afterwards. One that is not valid is asked for once more, with what was wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.answers import ObjectReading
+from planner.decision import Question, as_text
+from planner.once import once
+from planner.plan import Plan
+from planner.prompts import Told, message_of, object_text
+from planner.reads import Generation, Results, Wanted, Written
+from planner.schemas.sent import sent_schema
+from planner.schemas.values import Fault, read_value
+
+ATTEMPTS = 2
+
+USUAL_TOKENS = 512
+"""The most tokens of a value whose question does not say."""
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectPart:
+    """The generations of one object question. `number` counts the plan's object questions; `told` are answers
+    that its prompts restate, `thought` is what the model wrote ahead of all answers.
+    """
+
+    plan: Plan
+    question: Question
+    number: int
+    told: tuple[Told, ...] = ()
+    thought: Written | None = None
+
+    @property
+    def stage(self) -> int:
+        """The stage of its question."""
+        return self.plan.stage_of[self.question.id]
+
+    @property
+    def ids_asked(self) -> tuple[str, ...]:
+        """The id of the question, as other parts give theirs."""
+        return (self.question.id,)
+
+    def wanted(self, results: Results) -> list[Wanted]:
+        """A generation, and a second one after a first that was not valid."""
+        wanted = [self._want(0)]
+        while len(wanted) < ATTEMPTS and isinstance(self._read(results, len(wanted) - 1), Fault):
+            wanted.append(self._want(len(wanted)))
+        return wanted
+
+    def read(self, want: Wanted, results: Results) -> Generation:
+        """A wanted generation, whole."""
+        decision = self.plan.decision
+        thought = self.thought.text if self.thought else ""
+        refused = self._refused(results, want.attempt - 1) if want.attempt else None
+        text = self.plan.isolated_text + object_text(self.question, self.told, thought, refused)
+        most = self.question.max_tokens or USUAL_TOKENS
+        grammar = as_text(self._sent)
+        message = message_of(text, decision.images)
+        return Generation(want.id, want.kind, (), (), most, "", message, grammar)
+
+    def fold(self, results: Results) -> ObjectReading:
+        """What came of the question, once all its generations are there and none failed."""
+        wanted = self.wanted(results)
+        written = [one for want in wanted if isinstance(one := results[want.id], Written)]
+        found = self._read(results, len(wanted) - 1)
+        fault = found if isinstance(found, Fault) else None
+        return ObjectReading(
+            value=None if fault else found,
+            fault=fault,
+            attempts=len(wanted),
+            finish=written[-1].finish,
+            tokens=sum(one.tokens for one in written),
+        )
+
+    @once
+    def _sent(self) -> object:
+        return sent_schema(self.question.schema)
+
+    def _want(self, attempt: int) -> Wanted:
+        id = f"{self.stage}/o{self.number}/0/0/{attempt}"
+        return Wanted(id, "object", attempt, 0, attempt, 0)
+
+    def _read(self, results: Results, attempt: int) -> object:
+        """The value that an attempt wrote, or its Fault; None where it is not there, or failed."""
+        written = results.get(self._want(attempt).id)
+        if not isinstance(written, Written):
+            return None
+        if written.finish == "length":
+            return Fault("", f"the answer was cut off after {written.tokens} tokens, the most it may have")
+        return read_value(written.text, self.question.schema)
+
+    def _refused(self, results: Results, attempt: int) -> tuple[str, str]:
+        """The text of an attempt that was not valid, and what was wrong with it."""
+        written, fault = results[self._want(attempt).id], self._read(results, attempt)
+        assert isinstance(written, Written), "it was asked for before"
+        assert isinstance(fault, Fault), "only faults are asked again"
+        return written.text, f"{fault.path}: {fault.message}" if fault.path else fault.message

@@ -1,0 +1,3 @@
+"""In the making."""
+def assemble(form, answers, source):
+    raise NotImplementedError

@@ -1,0 +1,43 @@
+"""Audits in the store: of each audited decision what it read, and the checks that its caller made of it.
+
+A hash per decision, kept as long as the job: `reads`, JSON Lines, and `check:NAME`, a line each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from workers.settings import Settings
+from workers.store.store import Store, fields_of
+
+CHECK = "check:"
+
+
+class Audits:
+    """Reads and writes audits. Every method raises StoreError when Redis cannot be reached."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._keep_s = settings.retention_s
+
+    def _key(self, id: str) -> str:
+        return self._store.key("audit", id)
+
+    async def keep(self, id: str, reads: bytes) -> None:
+        """Keep what a decision read, as JSON Lines."""
+        key = self._key(id)
+        await self._store.run(("HSET", key, "reads", reads), ("EXPIRE", key, self._keep_s))
+
+    async def add_checks(self, id: str, checks: Mapping[str, bytes]) -> None:
+        """Keep checks by their names, each a line of JSON; one of a name that is there takes its place."""
+        fields = [part for name, line in checks.items() for part in (CHECK + name, line)]
+        await self._store.run(("HSET", self._key(id), *fields))
+
+    async def lines(self, id: str) -> bytes | None:
+        """The audit as JSON Lines, checks last; None when there is none."""
+        (found,) = await self._store.run(("HGETALL", self._key(id)))
+        fields = {name.decode(): line for name, line in fields_of(found).items()}
+        if "reads" not in fields:
+            return None
+        checks = [line for name, line in sorted(fields.items()) if name.startswith(CHECK)]
+        return b"\n".join([fields["reads"], *checks]) + b"\n"
