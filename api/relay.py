@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import aiohttp
 import structlog
@@ -49,13 +50,16 @@ Headers = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Who may answer: the name by which the engines at `urls` serve the model."""
+    """Who may answer: the engines at `urls`, which serve the model by this name; those of them that read no
+    canvases are `causal`.
+    """
 
     model: str
     urls: tuple[str, ...]
+    causal: tuple[str, ...] = ()
 
 
-def target_of(model: str | None, engines: Sequence[Mapping[str, object]], aliases: Sequence[str]) -> Target:
+def target_of(model: str | None, engines: Sequence[Mapping[str, Any]], aliases: Sequence[str]) -> Target:
     """The engines that serve a model, of those that `engines_of` lists; None is whichever comes first.
 
     An alias is the model of the first engine. Raises Refusal: 404 for a model that nobody knows, 503 when
@@ -65,13 +69,19 @@ def target_of(model: str | None, engines: Sequence[Mapping[str, object]], aliase
     name = model
     if model is None or (model in aliases and model not in {engine["model"] for engine in engines}):
         name = str(taking[0]["model"]) if taking else None
-    urls = tuple(str(engine["url"]) for engine in taking if engine["model"] == name)
-    if urls and name is not None:
-        return Target(name, urls)
+    serving = [engine for engine in taking if engine["model"] == name]
+    if serving and name is not None:
+        return Target(
+            name, _urls(serving), _urls(engine for engine in serving if not _reads_canvases(engine))
+        )
     if not taking or name in {engine["model"] for engine in engines}:
         raise Unavailable(f"no engine that serves {model!r} is in" if model else "no engine is in")
     known = ", ".join(repr(known) for known in dict.fromkeys([*aliases, *(str(e["model"]) for e in taking)]))
     raise Refusal(404, "unknown_model", f"there is no model {model!r}; there are {known}")
+
+
+def _urls(engines: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(engine["url"] for engine in engines)
 
 
 def request_headers(given: Mapping[str, str]) -> dict[str, str]:

@@ -87,6 +87,11 @@ class Service:
         self._queue = Queue(0, 0.0)
         self.leaving = False
 
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """What prompts and canvases are written in."""
+        return self._vocabulary
+
     @staticmethod
     def new_id() -> str:
         """An id for a decision: 128 random bits, which are its trace's id too (workers/tracing.py)."""

@@ -12,6 +12,7 @@ command starts without them.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        from client import sdk
-
+        sdk = import_module("client.sdk")
         if name in sdk.__all__:
             return getattr(sdk, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -95,7 +95,8 @@ class Answers:
     """A decision answered: a reading per asked question, why the others were skipped, what ran, and the
     thought that went ahead.
 
-    `stages` names the label questions by stage; span and object questions run beside them.
+    `stages` names the label questions that were asked, by stage up to the last that has any; span and object
+    questions run beside them.
     """
 
     readings: Mapping[str, Reading]

@@ -63,6 +63,14 @@ class Thinking:
 
 
 @dataclass(frozen=True, slots=True)
+class Calling:
+    """How a model of a family opens the call of a function: its name between `before` and `after`."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class Family:
     """Markup of one tokenizer family.
 
@@ -77,6 +85,7 @@ class Family:
     thought: str = ""
     label_gap: str = " "
     thinking: Thinking | None = None
+    calling: Calling | None = None
 
 
 FAMILIES: tuple[Family, ...] = (
@@ -86,6 +95,7 @@ FAMILIES: tuple[Family, ...] = (
         pad="<pad>",
         thought="<|channel>thought\n<channel|>",
         thinking=Thinking(open="<|channel>thought\n", close="<channel|>", stop="<channel|>"),
+        calling=Calling(before="<|tool_call>call:", after="{"),
     ),
     # No channel for thoughts: a plain reasoning turn, which the answer goes on from.
     Family(
@@ -98,6 +108,8 @@ FAMILIES: tuple[Family, ...] = (
             stop="<|im_end|>",
             ask="First reason about the questions in a few sentences.",
         ),
+        # Hermes' format, which models of this family are trained on.
+        calling=Calling(before='<tool_call>\n{"name": "', after='", "arguments": {'),
     ),
 )
 

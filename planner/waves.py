@@ -127,6 +127,8 @@ class _Story:
     def _follow_stage(self, number: int, labels: Sequence[Question]) -> bool:
         """Whether the label questions of a stage are settled, step by step."""
         if not labels:
+            if any(self.plan.stages[number:]):
+                self.stages.append(())
             return True
         self.stage = max(self.stage, number)
         asked = self._open(labels)

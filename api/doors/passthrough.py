@@ -18,6 +18,7 @@ from api.doors.raw_route import RawRoute
 from api.refusals import REFUSED, Refusal, refusal_of
 from api.relay import Relayed, Relays, Target, request_headers, target_of
 from api.service import Service
+from api.tool_calls import forces_call, with_opening
 from workers.presence import engines_of
 
 OURS = frozenset({"batches", "decisions", "engines", "jobs", "keys", "models", "systemone"})
@@ -76,16 +77,13 @@ async def relayed(request: Request, caller: Caller, body: Body, path: str | None
     if not (model is None or isinstance(model, str)):
         raise Refusal(400, "invalid_model", "`model` is the name of a model")
     target = await _target(service, model)
-    content = body.content
-    if model is not None and model != target.model and _is_json(request):
-        # The only change that is ever made: an engine does not know our aliases.
-        content = orjson.dumps({**body.value, "model": target.model})
+    urls, content = await _sent(request, caller, body, target, path or request.url.path)
     raw = request.scope.get("raw_path") or request.url.path.encode()
     query = request.scope["query_string"]
     where = (path or raw.decode("latin-1")) + (f"?{query.decode('latin-1')}" if query else "")
     return Relayed(
         relays,
-        target.urls,
+        urls,
         request.method,
         where,
         request_headers(request.headers),
@@ -93,6 +91,30 @@ async def relayed(request: Request, caller: Caller, body: Body, path: str | None
         extra=caller.headers,
         refuse=openai_error,
     )
+
+
+async def _sent(
+    request: Request, caller: Caller, body: Body, target: Target, path: str
+) -> tuple[tuple[str, ...], bytes]:
+    """Who is asked, and with what: the body as it came, but for an alias and for a call that it forces.
+
+    Raises what a forced call may be refused with (api/tool_calls.py).
+    """
+    if not (_is_json(request) and isinstance(body.value, dict)):
+        return target.urls, body.content
+    if path == CHAT and forces_call(body.value):
+        if target.causal:
+            return target.causal, _by_served_name(body, target)
+        opened = await with_opening(request.app.state.service, caller, body.value, target.model)
+        return target.urls, orjson.dumps(opened)
+    return target.urls, _by_served_name(body, target)
+
+
+def _by_served_name(body: Body, target: Target) -> bytes:
+    """A body whose model is an alias, which an engine does not know, by the served name."""
+    if body.value.get("model") in (None, target.model):
+        return body.content
+    return orjson.dumps({**body.value, "model": target.model})
 
 
 async def _target(service: Service, model: str | None) -> Target:

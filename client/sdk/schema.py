@@ -35,7 +35,6 @@ def model_schema(form: type[BaseModel]) -> dict[str, Any]:
     return copy.deepcopy(schema_of(form))
 
 
-@lru_cache(maxsize=256)
 def schema_of(form: type[BaseModel]) -> dict[str, Any]:
     """As `model_schema`, made once per model: to be read, never changed."""
     if not (isinstance(form, type) and issubclass(form, BaseModel)) or form is BaseModel:
@@ -47,6 +46,7 @@ def schema_of(form: type[BaseModel]) -> dict[str, Any]:
         raise NotExpressible(f"{where}: {error.message}. {NotExpressible.__doc__}") from error
 
 
+@lru_cache(maxsize=256)
 def _schema(form: type[BaseModel]) -> dict[str, Any]:
     return form.model_json_schema(by_alias=True, mode="validation", schema_generator=_Schema)
 

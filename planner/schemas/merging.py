@@ -52,8 +52,9 @@ def _same(one: Any, other: Any) -> Any:
 
 
 def _both(one: Any, other: Any) -> Any:
-    """Both at once, left to whoever comes to it."""
-    return {"allOf": [one, other]}
+    """Both at once, left to whoever comes to it; flat, however many there are."""
+    parts = one["allOf"] if isinstance(one, dict) and one.keys() == {"allOf"} else [one]
+    return {"allOf": [*parts, other]}
 
 
 def _named(one: Merged, other: Merged) -> Merged:

@@ -13,9 +13,13 @@ from typing import Any
 from planner.schemas.finite import hopeless
 from planner.schemas.keywords import ANNOTATIONS, Pointer, Schemas
 from planner.schemas.merging import Merged, Nothing, merged, types_of
+from planner.schemas.values import is_valid
 
 MAX_ITEMS = 256
 """Most items that a grammar counts: more would be unrolled to more rules than a generation has tokens."""
+
+MAX_FOLLOWED = 64
+"""Most references followed into each other before merging is given up."""
 
 MAX_SCHEMAS = 5_000
 """Most schemas that are written out before merging is given up."""
@@ -81,12 +85,9 @@ class _Writer:
         self._schemas = schemas
         self._room = room
         self._written = 0
-        self._endless = hopeless(schemas, lambda node: node.get("properties", ()))
-        self._tags = {
-            node["discriminator"].get("propertyName")
-            for node in schemas.nodes.values()
-            if isinstance(node, dict) and isinstance(node.get("discriminator"), dict)
-        }
+        endless = hopeless(schemas, _written_of)
+        self._endless = {id(schemas.nodes[place]) for place in endless if schemas.nodes[place] is not False}
+        self._tags = list(_tags_of(schemas))
         self._names: dict[Pointer, str] = {}
         self._open: list[Pointer] = []
 
@@ -140,12 +141,9 @@ class _Writer:
             raise Nothing
         inner = self._unfolded(part)
         if "$ref" in inner:
-            if not own:
-                return inner
             place = self._schemas.place_of(inner["$ref"])
-            if self._room is None or place is None or place in self._open:
-                return own
-            self._open.append(place)
+            if not own or self._room is None or place is None or place in self._open:
+                return inner
             inner = self._followed(place)
         if "$ref" in own:
             return self._joined(inner, {"$ref": own["$ref"]})
@@ -155,18 +153,16 @@ class _Writer:
         return merged(own, inner)
 
     def _followed(self, place: Pointer) -> Merged:
-        """The schema at a place, unfolded until it is no mere reference."""
+        """The schema at a place, unfolded. Until its grammar is written it is not followed again."""
+        self._open.append(place)
+        if len(self._open) > MAX_FOLLOWED:
+            raise _TooMany
         node = self._schemas.nodes[place]
-        if node is False:
-            raise Nothing
-        inner = {} if node is True else self._unfolded(node)
+        inner = {} if node is True else self._joined({}, node)
         if "$ref" not in inner:
             return inner
         after = self._schemas.place_of(inner["$ref"])
-        if after is None or after in self._open:
-            return {}
-        self._open.append(after)
-        return self._followed(after)
+        return {} if after is None or after in self._open else self._followed(after)
 
     def _plain(self, schema: Merged) -> dict[str, Any]:
         """The grammar of an unfolded schema."""
@@ -174,10 +170,8 @@ class _Writer:
             place = self._schemas.place_of(schema["$ref"])
             assert place is not None, "references were checked"
             return {"$ref": f"#/$defs/{self._names.setdefault(place, f'r{len(self._names)}')}"}
-        if "const" in schema:
-            return {"const": schema["const"]}
-        if "enum" in schema:
-            return {"enum": schema["enum"]}
+        if "const" in schema or "enum" in schema:
+            return _listed(schema)
         for keyword in ("anyOf", "oneOf"):
             if keyword in schema:
                 others = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}
@@ -264,14 +258,9 @@ class _Writer:
         return False
 
     def _is_endless(self, schema: Any) -> bool:
-        """Whether a value of a property would have no end if all properties were written."""
-        if not isinstance(schema, dict):
-            return False
-        references = [schema, *schema.get("allOf", ())]
-        return any(
-            isinstance(one, dict) and "$ref" in one and self._schemas.place_of(one["$ref"]) in self._endless
-            for one in references
-        ) or any(node is schema and place in self._endless for place, node in self._schemas.nodes.items())
+        """Whether a property's value would have no end if all properties were written."""
+        parts = schema.get("allOf", ()) if isinstance(schema, dict) else ()
+        return any(id(one) in self._endless for one in (schema, *parts))
 
     def _array(self, schema: Merged) -> dict[str, Any]:
         most = min(schema.get("maxItems", math.inf), math.inf)
@@ -297,6 +286,32 @@ class _Writer:
         elif most <= MAX_ITEMS:
             found["maxItems"] = int(most)
         return found
+
+
+def _written_of(schema: dict[str, Any]) -> list[str]:
+    """The properties that a grammar has of a schema."""
+    required = schema.get("required", ())
+    declared = schema.get("properties", {})
+    return [name for name, one in declared.items() if one is not False or name in required]
+
+
+def _tags_of(schemas: Schemas) -> Iterator[str]:
+    """The properties by which unions say that their branches are told apart."""
+    for node in schemas.nodes.values():
+        told = node.get("discriminator") if isinstance(node, dict) else None
+        if isinstance(told, dict) and isinstance(told.get("propertyName"), str):
+            yield told["propertyName"]
+
+
+def _listed(schema: Merged) -> dict[str, Any]:
+    """The listed values that the rest of their schema allows."""
+    telling = ("type", *_OF_TYPE["string"], *_OF_TYPE["number"], *(("const",) if "enum" in schema else ()))
+    beside = {key: schema[key] for key in telling if key in schema}
+    listed = schema["enum"] if "enum" in schema else [schema["const"]]
+    found = [value for value in listed if is_valid(value, beside)]
+    if not found:
+        raise Nothing
+    return {"const": found[0]} if len(found) == 1 else {"enum": found}
 
 
 def _integer(schema: Merged) -> dict[str, Any]:

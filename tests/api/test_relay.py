@@ -18,8 +18,8 @@ from api.relay import Relayed, Relays, Target, request_headers, response_headers
 ALIASES = ("jev-latest",)
 
 
-def engine(url: str, model: str = "m", state: str = "in") -> dict[str, object]:
-    return {"url": url, "model": model, "state": state}
+def engine(url: str, model: str = "m", state: str = "in", canvas: bool = True) -> dict[str, Any]:
+    return {"url": url, "model": model, "state": state, "capabilities": {"canvas": canvas}}
 
 
 POOL = [
@@ -46,6 +46,12 @@ def test_engines_that_are_in_and_serve_the_model_are_asked(model: str | None, ta
 
 def test_an_alias_that_is_served_under_its_own_name_is_no_alias() -> None:
     assert target_of("jev-latest", [engine("a"), engine("b", "jev-latest")], ALIASES).urls == ("b",)
+
+
+def test_those_without_canvases_are_told_apart() -> None:
+    pool = [engine("a"), engine("b", canvas=False), engine("c", "other", canvas=False)]
+    assert target_of("m", pool, ALIASES) == Target("m", ("a", "b"), causal=("b",))
+    assert target_of("other", pool, ALIASES).causal == ("c",)
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,23 @@ from hypothesis import strategies as st
 from planner.answers import Answers
 from planner.decision import Alternative, Decision, Options, Question
 from planner.plan import Plan, make_plan
-from planner.reads import MAX_IDS, Failure, Read, Result, Rows, Served, Tried, Wave
+from planner.reads import (
+    MAX_IDS,
+    Failure,
+    Generation,
+    Read,
+    Result,
+    Rows,
+    Served,
+    Tried,
+    Wave,
+    Written,
+)
 from planner.vocabulary import Tokenizer, Vocabulary
 from planner.waves import next_wave
 
 Engine = Callable[[Read], Result]
+Writer = Callable[[Generation], Result]
 
 GEMMA = {"<pad>": 0, "<eos>": 1, "<|channel>": 100, "<channel|>": 101, "<|turn>": 105, "<turn|>": 106}
 
@@ -35,6 +47,11 @@ def score(id: str, levels: Iterable[str], instructions: str | None = None, **mor
     """A score on levels with these texts."""
     named = (Alternative(str(level), text, text) for level, text in enumerate(levels))
     return Question(id, "score", instructions, tuple(named), **more)
+
+
+def object_(id: str, schema: Any = True, instructions: str | None = None, **more: Any) -> Question:
+    """A question for a JSON value."""
+    return Question(id, "object", instructions, (), schema=schema, **more)
 
 
 def many(count: int) -> list[str]:
@@ -125,6 +142,11 @@ def hashed(read: Read) -> Rows:
     )
 
 
+def no_writer(asked: Generation) -> Result:
+    """A writer for plans that ask for no text."""
+    raise AssertionError(f"{asked.id} asks for a text")
+
+
 @dataclass
 class Played:
     """A decision from its first wave to its end."""
@@ -145,14 +167,23 @@ class Played:
         return [read for wave in self.waves for read in wave.reads]
 
 
-def play(plan: Plan, engine: Engine = first_label) -> Played:
-    """Run a plan on an engine, every result in its turn."""
+def wrote(text: str, finish: str = "stop", tokens: int = 7) -> Written:
+    """What an engine gives for a generation."""
+    return Written(text, tokens, finish, SERVED_BY)
+
+
+SERVED_BY = Served(model="diffusion")
+
+
+def play(plan: Plan, engine: Engine = first_label, writer: Writer = no_writer) -> Played:
+    """Run a plan on an engine, every result in its turn; a writer gives the texts."""
     waves: list[Wave] = []
     results: dict[str, Result] = {}
     while isinstance(step := next_wave(plan, results), Wave):
-        assert not any(read.id in results for read in step.reads)
+        assert not any(read.id in results for read in step.all)
         waves.append(step)
         results |= {read.id: engine(read) for read in step.reads}
+        results |= {asked.id: writer(asked) for asked in step.generations}
     return Played(waves, results, step)
 
 

@@ -1,0 +1,96 @@
+"""One model over many states: bounded, each result as it comes, nothing lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from client import AsyncCanvass, BadRequest, Canvass, Mapped
+from tests.client.recorded import BODY, ID_HEADER, INVALID, Asked, Reply, Serve, Ticket
+
+
+def some_fail(asked: Asked) -> Reply:
+    number = asked.body["state"]["number"]
+    if number % 5 == 3:
+        return Reply(422, {"detail": INVALID})
+    return Reply(200, {**BODY, "value": {"urgent": True, "stars": 1 + number % 2}}, ID_HEADER, 0.02)
+
+
+def numbered(results: list[Mapped[Ticket]]) -> None:
+    assert sorted(result.index for result in results) == list(range(20))
+    for result in results:
+        assert result.state == {"number": result.index}
+        if result.index % 5 == 3:
+            assert isinstance(result.error, BadRequest)
+            with pytest.raises(BadRequest):
+                _ = result.value
+        else:
+            assert result.ok
+            assert result.value.stars == 1 + result.index % 2
+
+
+STATES = [{"number": number} for number in range(20)]
+
+
+def test_a_map_keeps_every_result_and_every_error(serve: Serve) -> None:
+    server = serve(by=some_fail)
+    with Canvass(server.url) as canvass:
+        numbered(list(canvass.map(Ticket, STATES, concurrency=4, progress=False)))
+    assert 1 < server.most_at_once <= 4
+
+
+def test_a_map_on_a_loop_keeps_every_result_and_every_error(serve: Serve) -> None:
+    server = serve(by=some_fail)
+
+    async def mapped() -> list[Mapped[Ticket]]:
+        async with AsyncCanvass(server.url) as canvass:
+            return [result async for result in canvass.map(Ticket, STATES, concurrency=4)]
+
+    numbered(asyncio.run(mapped()))
+    assert 1 < server.most_at_once <= 4
+
+
+def endless() -> Iterator[dict[str, int]]:
+    number = 0
+    while True:
+        yield {"number": number}
+        number += 1
+
+
+def test_a_map_takes_no_more_of_endless_states_than_it_works_on(serve: Serve) -> None:
+    server = serve(by=some_fail)
+    with Canvass(server.url) as canvass:
+        results = canvass.map(Ticket, endless(), concurrency=4, progress=False)
+        assert len([next(results) for _ in range(10)]) == 10
+        results.close()
+    assert len(server.asked) <= 14
+
+
+def test_a_map_may_raise_the_first_error(serve: Serve) -> None:
+    server = serve(by=some_fail)
+    with Canvass(server.url) as canvass, pytest.raises(BadRequest):
+        list(canvass.map(Ticket, endless(), concurrency=2, raise_on_error=True, progress=False))
+
+
+def test_a_map_that_could_decide_nothing_says_so_at_once() -> None:
+    with Canvass("http://127.0.0.1:9") as canvass, pytest.raises(ValueError, match="0 at a time"):
+        canvass.map(Ticket, STATES, concurrency=0)
+
+
+def test_results_on_a_loop_do_not_wait_for_the_next_state(serve: Serve) -> None:
+    server = serve(by=some_fail)
+
+    async def one_and_then_nothing() -> AsyncIterator[dict[str, int]]:
+        yield {"number": 0}
+        await asyncio.sleep(3600)
+
+    async def first() -> Mapped[Ticket]:
+        async with AsyncCanvass(server.url) as canvass:
+            results = canvass.map(Ticket, one_and_then_nothing())
+            result = await anext(results)
+            await results.aclose()
+            return result
+
+    assert asyncio.run(asyncio.wait_for(first(), 10)).value.stars == 1
