@@ -71,9 +71,8 @@ def target_of(model: str | None, engines: Sequence[Mapping[str, Any]], aliases: 
         name = str(taking[0]["model"]) if taking else None
     serving = [engine for engine in taking if engine["model"] == name]
     if serving and name is not None:
-        return Target(
-            name, _urls(serving), _urls(engine for engine in serving if not _reads_canvases(engine))
-        )
+        causal = [engine for engine in serving if not engine["capabilities"]["canvas"]]
+        return Target(name, _urls(serving), _urls(causal))
     if not taking or name in {engine["model"] for engine in engines}:
         raise Unavailable(f"no engine that serves {model!r} is in" if model else "no engine is in")
     known = ", ".join(repr(known) for known in dict.fromkeys([*aliases, *(str(e["model"]) for e in taking)]))

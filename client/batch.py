@@ -144,7 +144,7 @@ class Run:
         ended = self._send("GET", "", OK)
         try:
             if self._out.suffix.lower() == ".csv":
-                write_table(self._part, self._out, self._request["questions"])
+                write_table(self._part, self._out, self._request.get("questions"))
                 self._part.unlink()
             else:
                 self._part.replace(self._out)
@@ -244,8 +244,8 @@ class Run:
 
 
 def read_request(questions: Path, model: str | None) -> dict[str, Any]:
-    """The body that all states share, of a file with questions by id or with a body. Raises
-    `BadBatchFile`.
+    """The body that all states share, of a file with questions by id, or with a body that has questions or a
+    schema. Raises `BadBatchFile`.
     """
     try:
         body = orjson.loads(questions.read_bytes())
@@ -256,7 +256,7 @@ def read_request(questions: Path, model: str | None) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise BadBatchFile(f"{questions} holds no JSON object.")
     listed = body.get("questions")
-    if not isinstance(listed, dict) or "type" in listed:
+    if "schema" not in body and (not isinstance(listed, dict) or "type" in listed):
         body = {"questions": body}
     body.pop("state", None)
     return {"model": DEFAULT_MODEL, **body, **({"model": model} if model else {})}

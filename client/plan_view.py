@@ -1,4 +1,4 @@
-"""The plan that ran as rich renderables: counts, stages, label reads one by one, span reads by window."""
+"""The plan that ran as rich renderables: counts, stages, label reads one by one, the others by question."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ SPANS_SHOWN = 24
 RUNS_SHOWN = 8
 _READ_COLUMNS = ["wave", "stage", "questions", "draw", "seed", "engine", "ms", "prompt", "cached", "attempts"]
 
+_BY_WINDOW = ("span", "list", "choose")
+
 Read = Mapping[str, Any]
 
 
 def plan_view(diagnostics: Mapping[str, Any]) -> RenderableType:
-    """One line of counts, the stages when there are several, a row per label read, a block per span."""
+    """One line of counts, the stages when there are several, a row per label read, one per other question."""
     lines: list[RenderableType] = [Text(plan_summary(diagnostics), style="bold")]
-    stages, spans = diagnostics.get("stages") or [], diagnostics.get("spans") or []
+    stages = diagnostics.get("stages") or []
+    beside = [*(diagnostics.get("spans") or []), *(diagnostics.get("objects") or [])]
     if len(stages) > 1:
         lines += [Text.assemble(f"  stage {number}: ", ids(names)) for number, names in enumerate(stages)]
-    if spans:
-        lines.append(Text.assemble("  beside the first stage: ", ids(spans)))
+    if beside:
+        lines.append(Text.assemble("  beside the stages: ", ids(beside)))
     reads = diagnostics.get("reads") or []
     labels = [read for read in reads if _kind(read) == "label"]
     if labels:
@@ -36,7 +39,7 @@ def plan_view(diagnostics: Mapping[str, Any]) -> RenderableType:
         lines.append(Text(f"  and {len(labels) - READS_SHOWN} more reads", style="dim"))
     others = [read for read in reads if _kind(read) != "label"]
     if others:
-        lines.append(_spans_table(others))
+        lines.append(_others_table(others))
     return Group(*lines)
 
 
@@ -51,7 +54,7 @@ def plan_summary(diagnostics: Mapping[str, Any]) -> str:
     queued = timing.get("queued_ms")
     stages = diagnostics.get("stages") or []
     counts = [
-        # Span questions belong to no stage.
+        # Stages are those of label questions.
         *([count(len(stages), "stage")] if stages else []),
         count(int(diagnostics.get("waves", 0)), "wave"),
         count(len(reads), "read") + _span_counts(reads),
@@ -96,8 +99,8 @@ def _span_counts(reads: Sequence[Read]) -> str:
     return f" ({', '.join(said)})"
 
 
-def _spans_table(reads: Sequence[Read]) -> RenderableType:
-    """A row per span question: its kind, its reads by window, how many, and the engine's time in all."""
+def _others_table(reads: Sequence[Read]) -> RenderableType:
+    """A row per question that is read by itself: spans by window, texts by attempt; the engine's time in all."""
     by_question: dict[str, list[Read]] = {}
     for read in reads:
         by_question.setdefault(str((read.get("questions") or [""])[0]), []).append(read)
@@ -108,11 +111,11 @@ def _spans_table(reads: Sequence[Read]) -> RenderableType:
         table.add_column(name, justify="right")
     for question, own in list(by_question.items())[:SPANS_SHOWN]:
         spent = sum(float(read.get("ms", 0)) for read in own)
-        told = Text("\n".join(window_lines(own)))
+        told = Text("\n".join(window_lines(own)) if _kind(own[0]) in _BY_WINDOW else _tries(own))
         table.add_row(cell(question), cell(_kind(own[0])), told, f"{len(own):,}", f"{spent:.1f}")
     if len(by_question) <= SPANS_SHOWN:
         return table
-    left = count(len(by_question) - SPANS_SHOWN, "more span question")
+    left = count(len(by_question) - SPANS_SHOWN, "more question")
     return Group(table, Text(f"  and {left}", style="dim"))
 
 

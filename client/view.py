@@ -83,7 +83,7 @@ def parts(answer: Mapping[str, Any]) -> list[_Part]:
 
 
 def label_said(answer: Mapping[str, Any]) -> str:
-    """What a label question was answered with, in a few words."""
+    """What a label or object question was answered with, in a few words."""
     kind = answer.get("type")
     if kind == "noul":
         return "yes" if float(answer["noul"]) >= 0.5 else "no"
@@ -91,6 +91,11 @@ def label_said(answer: Mapping[str, Any]) -> str:
         return str(answer.get("choice"))
     if kind == "score":
         return f"{float(answer['score']):.2f} of {max(len(answer.get('probabilities') or {}) - 1, 0)}"
+    if kind == "object" and answer.get("valid"):
+        return as_text(answer.get("value"))
+    if kind == "object":
+        fault = answer.get("error") or {}
+        return f"not valid: {fault.get('path', '')} {fault.get('message', '')}"
     return as_text(answer)
 
 

@@ -48,6 +48,11 @@ def has_canvas_fields(body: Body) -> bool:
     return isinstance(extra, dict) and any(name.startswith(_PREFIX) for name in extra)
 
 
+def is_read(body: Body) -> bool:
+    """Whether a request with canvas fields is a read; one that is not read-only goes on from its canvas."""
+    return checks.flag(checks.mapping(body, "vllm_xargs"), _PREFIX + "read_only")
+
+
 def refuse_sampling(body: Body, samples: int) -> None:
     """Refuse the sampling fields that a diffusion model does not know. Engine-side draws need `seed`."""
     for name, harmless in _REFUSED.items():
@@ -67,7 +72,6 @@ def parse_canvas(body: Body, prompt: Prompt, top: int, limits: Limits) -> Canvas
     constrained = checks.flag(extra, "diffusion_constrained")
     if constrained and not asked:
         raise BadRequest("diffusion_constrained needs logprob_token_ids", "diffusion_constrained")
-    checks.flag(extra, "diffusion_read_only")
     check_context(prompt.length, width, limits.context)
     return CanvasRead(
         prompt=prompt,
@@ -81,6 +85,29 @@ def parse_canvas(body: Body, prompt: Prompt, top: int, limits: Limits) -> Canvas
         samples=samples,
         seed=checks.integer(body, "seed", 0) if body.get("seed") is not None else None,
     )
+
+
+def parse_opening(body: Body, limits: Limits) -> tuple[int, ...]:
+    """The ids that a generation begins with: the pinned head of its first canvas. Raises `BadRequest`."""
+    extra = checks.mapping(body, "vllm_xargs")
+    _refuse_unknown(extra)
+    refuse_sampling(body, 1)
+    for name in ("diffusion_constrained", "diffusion_samples"):
+        if extra.get(name):
+            raise BadRequest(f"{name} needs diffusion_read_only", name)
+    checks.integer(extra, "diffusion_max_steps", 1, default=1)
+    width = _width(extra, limits)
+    canvas = _seed_canvas(extra, width, limits)
+    if extra.get("diffusion_pinned") is None:
+        return ()
+    free = _slots(extra, width)
+    held = width - len(free)
+    if free != tuple(range(held, width)):
+        raise BadRequest(
+            "diffusion_pinned: of a generation this engine can only hold the head of the canvas",
+            "diffusion_pinned",
+        )
+    return canvas[:held]
 
 
 def parse_asked(body: Body, limits: Limits) -> tuple[int, ...]:

@@ -9,8 +9,10 @@ from typing import TypeVar
 from engine import liars
 from engine.faults import Fault, parse_fault
 from engine.latency import PROFILES, Profile, custom_profile
+from engine.tool_calls import FORMATS
 
 T = TypeVar("T")
+_NO_PARSER = "none"
 _BACKENDS = ("llama", "script", "upstream")
 
 
@@ -37,6 +39,7 @@ class Options:
     full_width_only: bool
     cache_blocks: int
     metrics: bool
+    parser: str | None
 
 
 def parse_options(arguments: list[str] | None = None) -> Options:
@@ -63,6 +66,7 @@ def parse_options(arguments: list[str] | None = None) -> Options:
         full_width_only=given.full_width_only,
         cache_blocks=given.cache_blocks,
         metrics=given.metrics_off == "no",
+        parser=None if given.tool_call_parser == _NO_PARSER else given.tool_call_parser,
     )
 
 
@@ -92,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--engine-samples", type=int, default=0, help="largest diffusion_samples; 0 refuses the field")
     add("--full-width-only", action="store_true", help="refuse canvases below the served length")
     add("--cache-blocks", type=int, default=65_536, help="prefix cache size in blocks of 16 tokens")
+    add("--tool-call-parser", choices=(*FORMATS, _NO_PARSER), default="hermes", help="how calls are written")
     add("--metrics-off", choices=("yes", "no"), nargs="?", const="yes", default="no", help="no /metrics")
     return parser
 

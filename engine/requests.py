@@ -1,6 +1,6 @@
 """From a request's JSON to a `Call`: what to do, and how to write the answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -10,13 +10,17 @@ from engine.canvas_request import (
     Limits,
     check_context,
     has_canvas_fields,
+    is_read,
     parse_asked,
     parse_canvas,
+    parse_opening,
 )
 from engine.chat import read_messages
 from engine.checks import Body
 from engine.codec import Codec
 from engine.errors import BadRequest
+from engine.tool_calls import FORMATS, Format
+from engine.tool_choice import forced, offers_tools
 from engine.work import CanvasRead, Generation, Prompt
 
 _COMPLETION_TOKENS = 16  # OpenAI's default for /v1/completions, which vLLM keeps
@@ -34,7 +38,10 @@ _SAMPLING: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A validated request. `token_names`: tokens come back as `token_id:N`."""
+    """A validated request. `token_names`: tokens come back as `token_id:N`.
+
+    `tools` is the format in which calls are looked for in the text, None for none.
+    """
 
     model: str
     chat: bool
@@ -43,17 +50,22 @@ class Call:
     stream_usage: bool
     token_names: bool
     token_ids: bool
+    tools: Format | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What parsing a request takes. `honest` is False for the liar that does not know the canvas fields."""
+    """What parsing a request takes. `honest` is False for the liar that does not know the canvas fields.
+
+    `parser` is a name of `FORMATS`, None where tool calls are not looked for.
+    """
 
     model: str
     codec: Codec
     limits: Limits
     images: bool
     honest: bool = True
+    parser: str | None = None
 
 
 def parse_body(raw: bytes) -> dict[str, Any]:
@@ -73,10 +85,15 @@ def parse_call(body: Body, chat: bool, dialect: Dialect) -> Call:
     prompt = chat_prompt(body, dialect) if chat else text_prompt(body, dialect)
     top = _top(body, chat, dialect.limits)
     work: CanvasRead | Generation
-    if dialect.honest and has_canvas_fields(body):
+    tools = chat and offers_tools(body, dialect.parser)
+    seeded = dialect.honest and has_canvas_fields(body)
+    if seeded and is_read(body):
         work = parse_canvas(body, prompt, top or 0, dialect.limits)
     else:
-        work = _generation(body, chat, prompt, top, dialect)
+        opening = parse_opening(body, dialect.limits) if seeded else ()
+        if tools and (name := forced(body, dialect.honest)) is not None:
+            opening = tuple(dialect.codec.encode(FORMATS[dialect.parser or ""].opened(name)))
+        work = replace(_generation(body, chat, prompt, top, dialect), opening=opening)
     stream = checks.flag(body, "stream")
     if stream and isinstance(work, CanvasRead):
         raise BadRequest("a canvas read is not streamed: its rows come all at once", "stream")
@@ -88,6 +105,7 @@ def parse_call(body: Body, chat: bool, dialect: Dialect) -> Call:
         stream_usage=checks.flag(checks.mapping(body, "stream_options"), "include_usage"),
         token_names=checks.flag(body, "return_tokens_as_token_ids"),
         token_ids=checks.flag(body, "return_token_ids"),
+        tools=FORMATS[dialect.parser] if tools and dialect.parser else None,
     )
 
 
@@ -111,6 +129,8 @@ def chat_prompt(body: Body, dialect: Dialect) -> Prompt:
     if images and not dialect.images:
         raise BadRequest("At most 0 image(s) may be provided in one prompt.", "messages")
     variables = checks.mapping(body, "chat_template_kwargs")
+    if body.get("tools"):
+        variables = {"tools": body["tools"], **variables}
     add = body.get("add_generation_prompt") is not False
     continued = checks.flag(body, "continue_final_message")
     text = dialect.codec.render(messages, add and not continued, **variables)

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.codec import Codec
 from engine.requests import Call
+from engine.tool_calls import message_of
 from engine.work import Row
 
 _numbers = itertools.count(1)
@@ -50,6 +51,15 @@ class Writer:
         """One whole choice; `rows` None means no log-probabilities."""
         logprobs = None if rows is None else self.logprobs(call, rows)
         tail = {"logprobs": logprobs, "finish_reason": finish, "stop_reason": None}
+        if call.chat and call.tools is not None:
+            message, calls = message_of(text, call.tools)
+            # Also when it was cut: vLLM's way.
+            return {
+                "index": index,
+                "message": message,
+                **tail,
+                "finish_reason": "tool_calls" if calls else finish,
+            }
         if call.chat:
             return {"index": index, "message": {"role": "assistant", "content": text}, **tail}
         return {"index": index, "text": text, **tail}

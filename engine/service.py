@@ -3,7 +3,7 @@
 import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.latency import TOKENS_PER_STEP, Gate
@@ -12,6 +12,7 @@ from engine.metrics import Metrics
 from engine.prefix_cache import PrefixCache
 from engine.requests import Call
 from engine.responses import Writer, usage
+from engine.tool_calls import Reader, deltas_of
 from engine.work import Backend, CanvasRead, Generation, Piece, Prompt, Row, best
 
 
@@ -86,16 +87,17 @@ class Service:
         frame = self.writer.envelope(call, chunk=True)
         if call.chat:
             yield frame | {"choices": [_delta(call, {"role": "assistant", "content": ""}, None)]}
-        tokens = 0
+        tokens, reader = 0, Reader(call.tools) if call.tools else None
         async with aclosing(self._paced(generation)) as pieces:
             async for piece in pieces:
                 tokens += len(piece.rows)
-                choice = _delta(call, {"content": piece.text} if call.chat else piece.text, piece.finish)
+                *ahead, choice = _told(call, piece, reader)
                 if generation.top is not None:
                     choice["logprobs"] = self.writer.logprobs(call, piece.rows)
                 if call.token_ids:
                     choice["token_ids"] = [row.token for row in piece.rows]
-                yield frame | {"choices": [choice]}
+                for told in (*ahead, choice):
+                    yield frame | {"choices": [told]}
         if call.stream_usage:
             yield frame | {"choices": [], "usage": usage(generation.prompt.length, tokens, cached)}
 
@@ -112,7 +114,15 @@ class Service:
         return cached
 
     async def _paced(self, generation: Generation) -> AsyncGenerator[Piece, None]:
-        tokens = 0
+        tokens, opening = 0, generation.opening[: generation.max_tokens]
+        if opening:
+            tokens, left = len(opening), generation.max_tokens - len(opening)
+            rows = [Row(token, {token: 0.0}) for token in opening]
+            yield Piece(self.writer.codec.decode(list(opening)), rows, None if left else "length")
+            if not left:
+                return
+            prompt = replace(generation.prompt, ids=(*generation.prompt.ids, *opening))
+            generation = replace(generation, prompt=prompt, max_tokens=left, opening=())
         async with aclosing(self.backend.generate(generation)) as pieces:
             async for piece in pieces:
                 before, tokens = tokens // TOKENS_PER_STEP, tokens + len(piece.rows)
@@ -120,6 +130,15 @@ class Service:
                 if steps:
                     await self.gate.spend(steps)
                 yield piece
+
+
+def _told(call: Call, piece: Piece, reader: Reader | None) -> list[dict[str, Any]]:
+    """The choices that a piece of a stream is told in: one at least."""
+    if reader is None:
+        return [_delta(call, {"content": piece.text} if call.chat else piece.text, piece.finish)]
+    deltas = deltas_of(reader.feed(piece.text, last=piece.finish is not None), reader) or [{}]
+    finish = "tool_calls" if piece.finish and reader.calls else piece.finish
+    return [_delta(call, delta, finish if delta is deltas[-1] else None) for delta in deltas]
 
 
 def _delta(call: Call, content: Any, finish: str | None) -> dict[str, Any]:

@@ -28,14 +28,15 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a model writes calls. `opening` ends where the arguments begin, `whole` makes JSON of them.
+    """How a model writes calls: `opening` ends where the arguments begin, `opened` writes one of a function.
 
-    Without `whole` they are JSON as they are, so that they can be shown as they come. `skipped` is what may
-    stand ahead of an answer without being content.
+    `whole` makes JSON of arguments; without it they are JSON as they are, so that they can be shown as they
+    come. `skipped` is what may stand ahead of an answer without being content.
     """
 
     mark: str
     opening: re.Pattern[str]
+    opened: Callable[[str], str]
     close: str
     whole: Callable[[str], str] | None = None
     skipped: str = ""
@@ -133,7 +134,7 @@ def _call(name: str) -> dict[str, Any]:
 
 
 class _Scan:
-    """Finds the end of a JSON object that comes in pieces."""
+    """Finds the end of a JSON value that comes in pieces."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -141,7 +142,7 @@ class _Scan:
         self._escaped = False
 
     def end(self, text: str) -> int | None:
-        """The place after the object's last brace, when it is in this piece."""
+        """The place after the value, when its end is in this piece and can be seen by a brace."""
         for place, character in enumerate(text):
             if self._escaped:
                 self._escaped = False
@@ -154,8 +155,9 @@ class _Scan:
                 self._depth += 1
             elif character in "}]":
                 self._depth -= 1
-                if self._depth == 0:
-                    return place + 1
+                if self._depth <= 0:
+                    # One that nothing opened here closes what the arguments stand in.
+                    return place + 1 + self._depth
         return None
 
 
@@ -194,21 +196,16 @@ FORMATS: dict[str, Format] = {
     "hermes": Format(
         mark="<tool_call>",
         opening=re.compile(r'<tool_call>\s*\{\s*"name":\s*"([^"]+)",\s*"arguments":\s*'),
+        opened=lambda name: f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {{',
         close="</tool_call>",
     ),
     "gemma4": Format(
         mark="<|tool_call>",
         opening=re.compile(r"<\|tool_call>call:([\w.-]+)(?=\{)"),
+        opened=lambda name: f"<|tool_call>call:{name}{{",
         close="<tool_call|>",
         whole=_gemma_json,
         skipped="<|channel>thought\n<channel|>",
     ),
 }
 """vLLM's names of tool parsers, and what each of them reads."""
-
-
-def opening_of(name: str, parser: str) -> str:
-    """How a call of a function begins in a format."""
-    if parser == "gemma4":
-        return f"<|tool_call>call:{name}{{"
-    return f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {{'

@@ -55,7 +55,10 @@ class CanvasRead:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """An ordinary generation. `top` is None without log-probabilities; `schema` asks for JSON."""
+    """An ordinary generation. `top` is None without log-probabilities; `schema` asks for JSON.
+
+    `opening` are the ids that it begins with, whatever the model would write.
+    """
 
     prompt: Prompt
     max_tokens: int
@@ -65,6 +68,7 @@ class Generation:
     schema: dict[str, Any] | None = None
     top: int | None = None
     asked: tuple[int, ...] = ()
+    opening: tuple[int, ...] = ()
 
 
 class Row(NamedTuple):

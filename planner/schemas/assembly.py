@@ -1,3 +1,5 @@
 """In the making."""
+
+
 def assemble(form, answers, source):
     raise NotImplementedError

@@ -67,7 +67,9 @@ def check_schema(schema: Any, loc: Location = ()) -> None:
     try:
         validator_of(schema)
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
-        raise Invalid(loc, f"this schema cannot be used: {_first_line(error)}", kind="schema_invalid") from error
+        raise Invalid(
+            loc, f"this schema cannot be used: {_first_line(error)}", kind="schema_invalid"
+        ) from error
 
 
 def _check_json(schema: Any, loc: Location) -> None:
@@ -139,7 +141,11 @@ def _check_node(schemas: Schemas, place: Pointer, node: dict[str, Any], loc: Loc
         raise Invalid((*here, "$anchor"), "this anchor is there twice", kind="schema_reference")
     reference = node.get("$ref")
     if reference is not None and schemas.place_of(reference) is None:
-        told = "points to no schema in here" if reference.startswith("#") else 'leads elsewhere; only "#..." is taken'
+        told = (
+            "points to no schema in here"
+            if reference.startswith("#")
+            else 'leads elsewhere; only "#..." is taken'
+        )
         raise Invalid((*here, "$ref"), f"this reference {told}", kind="schema_reference", given=reference)
     for told in _contradictions(node):
         raise Invalid(here, f"no value can ever be valid: {told}", kind="schema_unsatisfiable")
@@ -217,7 +223,8 @@ def _check_patterns(schemas: Schemas, loc: Location) -> None:
             given=len(patterns),
         )
     unsure = next(
-        (key for node in schemas.nodes.values() if isinstance(node, dict) for key in _UNSURE & node.keys()), None
+        (key for node in schemas.nodes.values() if isinstance(node, dict) for key in _UNSURE & node.keys()),
+        None,
     )
     for place, pattern in patterns:
         if not _compiles(pattern, linear=False):
@@ -253,5 +260,3 @@ def _compiles(pattern: str, *, linear: bool) -> bool:
 def _first_line(error: BaseException) -> str:
     line = str(error).partition("\n")[0]
     return line if len(line) <= 300 else f"{line[:150]} ... {line[-140:]}"
-
-

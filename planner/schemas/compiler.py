@@ -1,3 +1,463 @@
-"""In the making."""
-def compile_schema(schema, loc=()):
-    raise NotImplementedError
+"""The compiler: a JSON Schema becomes questions, every field answered by the cheapest sound means.
+
+| schema | questions |
+| --- | --- |
+| one possible value | none |
+| boolean | a noul |
+| up to 255 listed scalars | a choice |
+| whole numbers within bounds, at most ten | a score |
+| marked as a span, or a list of such | a span, spans |
+| something or null | a noul whether there is one, then the something |
+| objects told apart by a tag | a choice of the tag, then the fields of that branch alone |
+| a list of listed scalars | a noul for each |
+| a list of at most sixteen objects | a choice how many, then the fields of each |
+| an object with declared fields; a tuple | its parts, in place |
+| anything else | an object question: the model writes it |
+
+The order of the fields is the order of the thinking: a question depends on all before it that can be asked beside
+it, which leaves out those of other branches of a union. A field that is marked `alone` depends on none.
+
+Ids are JSON pointers. What a pointer cannot hold, a `~` before anything but 0 and 1, sets apart the helpers
+(`/offer~present`, `/items~count`, `/tags~has=red`), the fields of a branch (`/pet~as=cat/lives`), and the root itself
+where it is one field (`~root`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from planner.decision import NO, YES, Alternative, Question
+from planner.errors import Invalid, Location
+from planner.schemas.bundles import bundle
+from planner.schemas.checks import check_schema
+from planner.schemas.forms import (
+    Fixed,
+    Flags,
+    Form,
+    Grounded,
+    Loop,
+    Maybe,
+    Node,
+    Picked,
+    Record,
+    Tagged,
+    Written,
+)
+from planner.schemas.keywords import Pointer, Schemas, escaped
+from planner.schemas.reading import (
+    Union,
+    Unfolded,
+    Value,
+    integers,
+    is_alone,
+    is_record,
+    listed,
+    marked,
+    only,
+    tagged,
+    unfold,
+    without_null,
+)
+from planner.schemas.wording import item_of, label_of, names_of, sentence, told, within
+
+MAX_QUESTIONS = 400
+"""Most questions of one form, as of any decision."""
+
+MAX_FIELDS = 2_000
+"""Most fields of one form, those that nothing is asked of among them."""
+
+MAX_DEPTH = 32
+"""Deepest nesting of fields."""
+
+MAX_LOOP = 16
+"""Most items of a list that is asked item by item."""
+
+MAX_SPANS, USUAL_SPANS = 64, 16
+"""Most items of a list of spans, and how many when the schema does not say."""
+
+MAX_OBJECT_TOKENS, MAX_SPAN_TOKENS = 4096, 96
+"""Most tokens that a mark may give to what is written, and to spans."""
+
+
+def compile_schema(schema: Any, loc: Location = ("schema",)) -> Form:
+    """The form of a JSON Schema. `loc` is the schema's path in the request. Raises Invalid."""
+    check_schema(schema, loc)
+    compiler = _Compiler(Schemas.of(schema), loc)
+    text = told(schema, "description") or told(schema, "title") or "The answer"
+    root = compiler.node(schema, _Place(label="the list", text=text))
+    if not compiler.questions:
+        raise Invalid(
+            loc, "this schema has one possible value: there is nothing to ask", kind="schema_closed"
+        )
+    return Form(schema, tuple(compiler.questions), root)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the compiler is.
+
+    `path` is the field's JSON pointer, `id` the same with the branches on the way; `label` what the field is
+    called, `text` what is asked of it, `context` what it is a part of. `earlier` are the questions it depends on,
+    `ask_if` the nearest condition. `open` are the references followed on the way.
+    """
+
+    path: str = ""
+    id: str = ""
+    label: str = ""
+    text: str = ""
+    context: str = ""
+    is_told: bool = False
+    earlier: tuple[str, ...] = ()
+    ask_if: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    open: frozenset[Pointer] = frozenset()
+    alone: bool = False
+    depth: int = 0
+
+    @property
+    def question(self) -> str:
+        """The id of the question that answers the field itself."""
+        return self.id or "~root"
+
+    def asked(self, suffix: str = "") -> str:
+        """The instructions of a question about the field."""
+        return sentence(within(self.context, f"{self.text} {suffix}" if suffix else self.text))
+
+
+@dataclass(slots=True)
+class _Compiler:
+    schemas: Schemas
+    loc: Location
+    questions: list[Question] = field(default_factory=list)
+    fields: int = 0
+
+    def node(self, schema: Any, place: _Place) -> Node:
+        """The node of a field, whose questions are added to the others."""
+        self.fields += 1
+        if self.fields > MAX_FIELDS:
+            raise self._too_much(f"this schema has more than {MAX_FIELDS} fields", MAX_FIELDS)
+        if place.depth > MAX_DEPTH:
+            told_at = place.path[:200]
+            raise self._too_much(
+                f"the fields of this schema nest deeper than {MAX_DEPTH}: {told_at}", MAX_DEPTH
+            )
+        inner = unfold(schema, self.schemas, place.open)
+        below = replace(place, open=inner.open)
+        about = told(inner.schema, "description")
+        if not place.is_told and place.path and about:
+            below = replace(below, text=f"{place.text} ({about.rstrip('.')})", is_told=True)
+        if inner.recursive or not isinstance(inner.schema, dict):
+            return self._written(schema, below)
+        for row in _ROWS:
+            node = row(self, inner.schema, below)
+            if node is not None:
+                return node
+        return self._written(inner.schema, below)
+
+    def _written(self, schema: Any, place: _Place) -> Node:
+        most = self._tokens(schema, MAX_OBJECT_TOKENS)
+        self._ask(
+            place,
+            place.question,
+            "object",
+            place.asked(),
+            schema=bundle(schema, self.schemas),
+            max_tokens=most,
+        )
+        return Written(place.path, place.question)
+
+    def span(self, schema: dict[str, Any], place: _Place, *, optional: bool = False) -> Node | None:
+        """A field that is found in the text."""
+        items = unfold(schema.get("items"), self.schemas, place.open).schema
+        many = schema.get("type") == "array"
+        if not (marked(schema, "span") is True or (many and marked(items, "span") is True)):
+            return None
+        most = int(min(schema.get("maxItems", USUAL_SPANS), MAX_SPANS))
+        if many and most == 0:
+            return None
+        self._ask(
+            place,
+            place.question,
+            "spans" if many else "span",
+            place.asked(),
+            max_tokens=self._tokens(schema, MAX_SPAN_TOKENS),
+            max_items=most if many else 1,
+        )
+        found = items if many and isinstance(items, dict) else schema
+        return Grounded(
+            place.path,
+            place.question,
+            many=many,
+            least=int(min(schema.get("minItems", 0), MAX_SPANS)),
+            optional=optional,
+            bare=found.get("type") == "string",
+        )
+
+    def picked(self, schema: dict[str, Any], place: _Place) -> Node | None:
+        """A field with listed values, booleans and small numbers among them."""
+        values = _values_of(schema, self.schemas, place)
+        if not values:
+            return None
+        if len(values) == 1:
+            return Fixed(place.path, values[0][0])
+        type = _type_of(schema)
+        return self._pick(place, place.question, type, place.asked(), values)
+
+    def maybe(self, schema: dict[str, Any], place: _Place) -> Node | None:
+        """A field that may be null. One that is found in the text is null when it is not found."""
+        inner = without_null(schema, self.schemas, place.open)
+        if inner is None:
+            return None
+        found = unfold(inner, self.schemas, place.open)
+        if not found.recursive and isinstance(found.schema, dict):
+            span = self.span(found.schema, replace(place, open=found.open), optional=True)
+            if span is not None:
+                return span
+        helper = f"{place.id}~present"
+        self._ask(place, helper, "noul", place.asked("(is there such a value?)"), _NOUL)
+        below = replace(
+            place, earlier=(*place.earlier, helper), ask_if={helper: (YES,)}, depth=place.depth + 1
+        )
+        return Maybe(place.path, helper, self.node(inner, below))
+
+    def union(self, schema: dict[str, Any], place: _Place) -> Node | None:
+        """Objects told apart by a tag."""
+        union = tagged(schema, self.schemas, place.open)
+        if union is None:
+            return None
+        values = [value for _, part in union.branches for value in part]
+        first = union.branches[0][0].schema["properties"][union.tag]
+        tag_place = replace(
+            place, path=f"{place.path}/{escaped(union.tag)}", id=f"{place.id}/{escaped(union.tag)}"
+        )
+        asked = told(first, "description")
+        tag = self._pick(
+            tag_place,
+            tag_place.question,
+            "choice",
+            sentence(within(_joined(place), asked)) if asked else place.asked("(which kind?)"),
+            values,
+        )
+        branches = self._branches(union, tag, replace(place, earlier=(*place.earlier, tag.question)))
+        return Tagged(place.path, tag, branches)
+
+    def _branches(self, union: Union, tag: Picked, place: _Place) -> tuple[Node, ...]:
+        """The branches, aligned with the tag's values. None sees the questions of another."""
+        names = [one.name for one in self.questions[-1].alternatives]
+        found: list[Node] = []
+        for branch, values in union.branches:
+            picks = tuple(names[len(found) : len(found) + len(values)])
+            below = replace(
+                place,
+                id=f"{place.id}~as={escaped(picks[0])}",
+                ask_if={tag.question: picks},
+                open=branch.open,
+            )
+            found += [self._record(branch.schema, below, {union.tag: tag})] * len(values)
+        return tuple(found)
+
+    def flags(self, schema: dict[str, Any], place: _Place) -> Node | None:
+        """A list of listed values: each is in it or not."""
+        if schema.get("type") != "array" or not only(
+            schema, "type", "items", "minItems", "maxItems", "uniqueItems"
+        ):
+            return None
+        values = listed(schema["items"], self.schemas, place.open) if "items" in schema else None
+        least = schema.get("minItems", 0)
+        if not values or least > len(values):
+            return None
+        names = names_of([value for value, _ in values])
+        ids = tuple(f"{place.id}~has={name}" for name in names)
+        for id, name, (_, about) in zip(ids, names, values, strict=True):
+            meaning = f'"{name}" ({about.rstrip(".")})' if about else f'"{name}"'
+            self._ask(place, id, "noul", place.asked(f"(does {meaning} belong to it?)"), _NOUL)
+        most = int(min(schema.get("maxItems", len(values)), len(values)))
+        return Flags(place.path, ids, tuple(names), tuple(value for value, _ in values), int(least), most)
+
+    def loop(self, schema: dict[str, Any], place: _Place) -> Node | None:
+        """A list of few objects: how many, then each."""
+        if schema.get("type") != "array" or not only(schema, "type", "items", "minItems", "maxItems"):
+            return None
+        least, most = int(schema.get("minItems", 0)), schema.get("maxItems")
+        if most == 0:
+            return Fixed(place.path, [])
+        items = unfold(schema.get("items"), self.schemas, place.open)
+        if most is None or most > MAX_LOOP or not self._is_composed(items):
+            return None
+        counts = list(range(least, int(most) + 1))
+        count = None
+        if len(counts) > 1:
+            values: list[Value] = [(number, "") for number in counts]
+            count = self._pick(place, f"{place.id}~count", "choice", place.asked("(how many?)"), values)
+            place = replace(place, earlier=(*place.earlier, count.question))
+        return Loop(place.path, count, self._items([schema["items"]] * int(most), place, count))
+
+    def tuple_of(self, schema: dict[str, Any], place: _Place) -> Node | None:
+        """A list of so many items, each of its own kind."""
+        if schema.get("type") != "array" or not only(
+            schema, "type", "prefixItems", "items", "minItems", "maxItems"
+        ):
+            return None
+        items = schema.get("prefixItems", [])
+        closed = schema.get("items") is False or schema.get("maxItems") == len(items)
+        if not closed or not 1 <= len(items) <= MAX_LOOP or schema.get("minItems") != len(items):
+            return None
+        return Loop(place.path, None, self._items(items, place, None))
+
+    def _items(self, items: list[Any], place: _Place, count: Picked | None) -> tuple[Node, ...]:
+        """The items of a list, each of which sees those before it."""
+        found: list[Node] = []
+        start = len(self.questions)
+        for number, item in enumerate(items):
+            enough = tuple(str(one) for one in count.values if one > number) if count else ()
+            always = count is None or number < min(count.values)
+            called = item_of(number + 1, place.label)
+            below = replace(
+                place,
+                path=f"{place.path}/{number}",
+                id=f"{place.id}/{number}",
+                label=called,
+                text=called,
+                is_told=True,
+                earlier=self._earlier(place, start),
+                ask_if=place.ask_if if always or count is None else {count.question: enough},
+                depth=place.depth + 1,
+            )
+            found.append(self.node(item, below))
+        return tuple(found)
+
+    def record(self, schema: dict[str, Any], place: _Place) -> Node | None:
+        """An object whose fields are declared."""
+        return self._record(schema, place, {}) if is_record(schema) else None
+
+    def _record(self, schema: dict[str, Any], place: _Place, known: Mapping[str, Node]) -> Node:
+        """An object's fields, in their order; those `known` are there already."""
+        start = len(self.questions)
+        context = _joined(place) if place.path else ""
+        found: list[tuple[str, Node]] = []
+        for name, one in schema["properties"].items():
+            if name in known:
+                found.append((name, known[name]))
+            elif one is not False:
+                label = label_of(one, name)
+                alone = is_alone(one)
+                below = replace(
+                    place,
+                    path=f"{place.path}/{escaped(name)}",
+                    id=f"{place.id}/{escaped(name)}",
+                    label=label,
+                    text=told(one, "description") or label,
+                    is_told=bool(told(one, "description")),
+                    context=context,
+                    earlier=() if alone else self._earlier(place, start),
+                    alone=place.alone or alone,
+                    depth=place.depth + 1,
+                )
+                found.append((name, self.node(one, below)))
+        return Record(place.path, tuple(found))
+
+    def _is_composed(self, items: Unfolded) -> bool:
+        """Whether items are objects that are asked field by field."""
+        if items.recursive or not isinstance(items.schema, dict) or marked(items.schema, "span") is True:
+            return False
+        return is_record(items.schema) or tagged(items.schema, self.schemas, items.open) is not None
+
+    def _earlier(self, place: _Place, start: int) -> tuple[str, ...]:
+        """What a part depends on: what the whole does, and its parts before."""
+        return (*place.earlier, *(question.id for question in self.questions[start:]))
+
+    def _pick(self, place: _Place, id: str, type: str, asked: str, values: list[Value]) -> Picked:
+        self._ask(place, id, type, asked, _ALTERNATIVES[type](values))
+        return Picked(place.path, id, type, tuple(value for value, _ in values))
+
+    def _ask(
+        self,
+        place: _Place,
+        id: str,
+        type: Any,
+        instructions: str,
+        alternatives: tuple[Alternative, ...] = (),
+        **more: Any,
+    ) -> None:
+        if len(self.questions) >= MAX_QUESTIONS:
+            raise self._too_much(f"this schema asks more than {MAX_QUESTIONS} questions", MAX_QUESTIONS)
+        question = Question(
+            id,
+            type,
+            instructions,
+            alternatives,
+            depends_on=place.earlier,
+            ask_if=place.ask_if,
+            alone=place.alone,
+            **more,
+        )
+        self.questions.append(question)
+
+    def _tokens(self, schema: Any, most: int) -> int | None:
+        """How many tokens a mark gives to what is written."""
+        tokens = marked(schema, "max_tokens")
+        if tokens is None or (type(tokens) is int and 1 <= tokens <= most):
+            return tokens
+        message = f"the mark max_tokens is a whole number from 1 to {most}, not {str(tokens)[:50]}"
+        raise Invalid(self.loc, message, kind="schema_mark", given=tokens)
+
+    def _too_much(self, message: str, limit: int) -> Invalid:
+        return Invalid(self.loc, message, kind="schema_too_large", given=limit + 1)
+
+
+def _joined(place: _Place) -> str:
+    """What the parts of a field are told to be parts of."""
+    return within(place.context, place.text.rstrip(".:?!"))
+
+
+def _values_of(schema: dict[str, Any], schemas: Schemas, place: _Place) -> list[Value] | None:
+    """The values that a field may have, where they are few enough to ask among."""
+    if schema.get("type") in ("null", ["null"]) and only(schema, "type"):
+        return [(None, "")]
+    if "const" in schema and isinstance(schema["const"], dict | list):
+        return [(schema["const"], "")]
+    if schema.get("type") == "boolean" and not schema.keys() & {"const", "enum"}:
+        return listed({**schema, "enum": [True, False]}, schemas, place.open)
+    found = listed(schema, schemas, place.open)
+    if found is None:
+        numbers = integers(schema, schemas)
+        found = None if numbers is None else [(number, "") for number in numbers]
+    return found
+
+
+def _type_of(schema: dict[str, Any]) -> str:
+    """The question type of a field with few values."""
+    if schema.keys() & {"const", "enum", "anyOf", "oneOf"}:
+        return "choice"
+    return "noul" if schema.get("type") == "boolean" else "score"
+
+
+def _options(values: list[Value]) -> tuple[Alternative, ...]:
+    names = names_of([value for value, _ in values])
+    return tuple(Alternative(name, about or None) for name, (_, about) in zip(names, values, strict=True))
+
+
+def _levels(values: list[Value]) -> tuple[Alternative, ...]:
+    return tuple(Alternative(str(level), str(value), str(value)) for level, (value, _) in enumerate(values))
+
+
+_NOUL = (Alternative(YES), Alternative(NO))
+
+_ALTERNATIVES: dict[str, Callable[[list[Value]], tuple[Alternative, ...]]] = {
+    "noul": lambda _: _NOUL,
+    "choice": _options,
+    "score": _levels,
+}
+
+_ROWS: tuple[Callable[[_Compiler, dict[str, Any], _Place], Node | None], ...] = (
+    _Compiler.span,
+    _Compiler.picked,
+    _Compiler.maybe,
+    _Compiler.union,
+    _Compiler.flags,
+    _Compiler.loop,
+    _Compiler.tuple_of,
+    _Compiler.record,
+)
+"""The table, first come first served; what fits none is written by the model."""

@@ -127,5 +127,3 @@ def nodes_of(node: Node) -> Iterator[Node]:
     yield node
     for child in parts_of(node):
         yield from nodes_of(child)
-
-

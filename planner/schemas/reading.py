@@ -135,7 +135,9 @@ def without_null(schema: dict[str, Any], schemas: Schemas, open: frozenset[Point
 
 
 def _is_null(schema: Any) -> bool:
-    return isinstance(schema, dict) and (schema.get("type") in ("null", ["null"]) or schema.get("const", 0) is None)
+    return isinstance(schema, dict) and (
+        schema.get("type") in ("null", ["null"]) or schema.get("const", 0) is None
+    )
 
 
 def is_record(schema: Any) -> bool:

@@ -219,7 +219,9 @@ class _Writer:
     def _object(self, schema: Merged) -> dict[str, Any]:
         declared: dict[str, Any] = dict(schema.get("properties", {}))
         required = set(schema.get("required", ()))
-        rest = schema.get("additionalProperties", next(iter(schema.get("patternProperties", {}).values()), True))
+        rest = schema.get(
+            "additionalProperties", next(iter(schema.get("patternProperties", {}).values()), True)
+        )
         declared |= {name: rest for name in schema.get("required", ()) if name not in declared}
         if not declared and "properties" not in schema:
             if rest is False:
@@ -323,7 +325,9 @@ def _integer(schema: Merged) -> dict[str, Any]:
     if lows and highs and max(lows) > min(highs):
         raise Nothing
     bounds = {"minimum": max(lows, default=None), "maximum": min(highs, default=None)}
-    return {"type": "integer"} | {key: one for key, one in bounds.items() if one is not None and one in _BOUNDS}
+    return {"type": "integer"} | {
+        key: one for key, one in bounds.items() if one is not None and one in _BOUNDS
+    }
 
 
 def _number(schema: Merged) -> dict[str, Any]:

@@ -71,9 +71,7 @@ def validator_of(schema: Any) -> jsonschema_rs.Draft202012Validator:
         schema,
         offline=True,
         validate_formats=True,
-        pattern_options=jsonschema_rs.FancyRegexOptions(
-            backtrack_limit=BACKTRACKS, size_limit=PATTERN_SIZE
-        ),
+        pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS, size_limit=PATTERN_SIZE),
     )
 
 
@@ -157,7 +155,9 @@ class _Checker:
             yield self.schemas.target(schema["$ref"]), part
         for keyword in IN_PLACE & schema.keys():
             held = schema[keyword]
-            inner = held if isinstance(held, list) else held.values() if keyword == "dependentSchemas" else [held]
+            inner = (
+                held if isinstance(held, list) else held.values() if keyword == "dependentSchemas" else [held]
+            )
             yield from ((one, part) for one in inner)
         if isinstance(part, dict):
             yield from self._after_object(schema, part)

@@ -103,6 +103,11 @@ def in_turn(*replies: Reply | None) -> Callable[[Asked], Reply | None]:
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: Any) -> None:
+        """A client that closes its connection is no error here."""
+
+
 @contextmanager
 def serving(answer: Callable[[Asked], Reply | None]) -> Iterator[Recorded]:
     """The server while the block runs."""
@@ -138,7 +143,7 @@ def serving(answer: Callable[[Asked], Reply | None]) -> Iterator[Recorded]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with _Server(("127.0.0.1", 0), Handler) as server:
         recorded.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

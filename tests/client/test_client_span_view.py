@@ -128,9 +128,9 @@ def test_hundreds_of_span_reads_take_a_line_for_each_question() -> None:
     diagnostics = {"spans": ["s0", "s1"], "reads": reads, "waves": 1, "timing": {"total_ms": 3.0}}
     text = shown(plan_view(diagnostics))
     assert "Plan: 1 wave, 1,040 reads (1,040 for spans, 40 windows), 1 engine, 3.0 ms" in text
-    assert "beside the first stage: s0, s1" in text
+    assert "beside the stages: s0, s1" in text
     assert text.count("windows 0 to 39: attempt 0 (seed 0)") == SPANS_SHOWN
-    assert "and 2 more span questions" in text
+    assert "and 2 more questions" in text
 
 
 def test_the_plan_counts_retries_and_choices() -> None:

@@ -153,7 +153,7 @@ IN_FLIGHT = Reply(
 
 def test_a_request_without_room_is_repeated_under_one_key(serve: Serve) -> None:
     gateway = Reply(502, b"<html>Bad Gateway</html>")
-    server = serve(BUSY, RATE, IN_FLIGHT, gateway, None, ANSWERED)
+    server = serve(gateway, None, BUSY, RATE, IN_FLIGHT, ANSWERED)
     assert decide(server).job_id == ID
     assert len(server.asked) == 6
     assert len({one.headers["idempotency-key"] for one in server.asked}) == 1

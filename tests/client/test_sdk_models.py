@@ -117,7 +117,7 @@ def test_a_field_that_json_cannot_hold_is_named() -> None:
         model_schema(Bad)
 
 
-@pytest.mark.parametrize("form", [int, dict, BaseModel, "Order", Order.model_construct()])
+@pytest.mark.parametrize("form", [int, dict, BaseModel, "Order", Offer(**{"the/label": "small", "price": 1})])
 def test_what_is_no_model_is_refused(form: Any) -> None:
     with pytest.raises(NotExpressible, match="no pydantic model"):
         model_schema(form)
@@ -127,7 +127,7 @@ def test_a_span_reads_as_its_text_and_cannot_be_changed() -> None:
     span = Span(text="INV-1042", start=8, end=16)
     assert f"{span}" == "INV-1042"
     with pytest.raises(ValueError, match="frozen"):
-        span.text = "other"
+        setattr(span, "text", "other")  # noqa: B010 - as code that is not type-checked would
 
 
 ORDER = Order.model_validate(
