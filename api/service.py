@@ -222,13 +222,13 @@ class Service:
         return fields
 
     async def ready(self) -> dict[str, bool]:
-        """Whether the store answers, and whether a worker has an engine in."""
+        """Whether the store answers, and whether a worker has an engine in that reads canvases."""
         try:
             async with asyncio.timeout(READY_WITHIN_S):
                 await self.look_at_pool()
         except (StoreError, TimeoutError):
             return {"store": False, "engine": False}
-        return {"store": True, "engine": any(engine["joined"] for engine in self.engines)}
+        return {"store": True, "engine": bool(self._read_models())}
 
     def require_room(self) -> None:
         """Raise Refusal when more decisions wait than the server lets, as was seen a moment ago."""

@@ -100,7 +100,7 @@ def _span_counts(reads: Sequence[Read]) -> str:
 
 
 def _others_table(reads: Sequence[Read]) -> RenderableType:
-    """A row per question that is read by itself: spans by window, texts by attempt; the engine's time in all."""
+    """A row per question that is read by itself: spans by window, texts by attempt; and the time in all."""
     by_question: dict[str, list[Read]] = {}
     for read in reads:
         by_question.setdefault(str((read.get("questions") or [""])[0]), []).append(read)

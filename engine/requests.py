@@ -86,13 +86,15 @@ def parse_call(body: Body, chat: bool, dialect: Dialect) -> Call:
     top = _top(body, chat, dialect.limits)
     work: CanvasRead | Generation
     tools = chat and offers_tools(body, dialect.parser)
+    # A forced call is found without being looked for.
+    parser = dialect.parser or "hermes"
     seeded = dialect.honest and has_canvas_fields(body)
     if seeded and is_read(body):
         work = parse_canvas(body, prompt, top or 0, dialect.limits)
     else:
         opening = parse_opening(body, dialect.limits) if seeded else ()
         if tools and (name := forced(body, dialect.honest)) is not None:
-            opening = tuple(dialect.codec.encode(FORMATS[dialect.parser or ""].opened(name)))
+            opening = tuple(dialect.codec.encode(FORMATS[parser].opened(name)))
         work = replace(_generation(body, chat, prompt, top, dialect), opening=opening)
     stream = checks.flag(body, "stream")
     if stream and isinstance(work, CanvasRead):
@@ -105,7 +107,7 @@ def parse_call(body: Body, chat: bool, dialect: Dialect) -> Call:
         stream_usage=checks.flag(checks.mapping(body, "stream_options"), "include_usage"),
         token_names=checks.flag(body, "return_tokens_as_token_ids"),
         token_ids=checks.flag(body, "return_token_ids"),
-        tools=FORMATS[dialect.parser] if tools and dialect.parser else None,
+        tools=FORMATS[parser] if tools else None,
     )
 
 

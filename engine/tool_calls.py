@@ -3,9 +3,9 @@
     --tool-call-parser hermes    <tool_call>\n{"name": "NAME", "arguments": {...}}\n</tool_call>
     --tool-call-parser gemma4    <|tool_call>call:NAME{key:<|"|>text<|"|>,other:7}<tool_call|>
 
-A reader takes the text as it comes, for a stream and for a whole answer alike. Where vLLM gives up on arguments
-that are no JSON, and shows the whole text as content, this one gives them as they are: a very small model writes
-such often. Arguments that never end go up to the text's end.
+A reader takes the text as it comes, for a stream and for a whole answer alike. Where vLLM gives up on
+arguments that are no JSON, and shows the whole text as content, this one gives them as they are: a very small
+model often writes such. Arguments that never end go up to the text's end.
 """
 
 import json

@@ -32,7 +32,7 @@ def forced(body: Body, honest: bool) -> str | None:
     tools, choice = body["tools"], body.get("tool_choice")
     if choice in (None, "auto"):
         return None
-    names = [tool["function"]["name"] for tool in tools]
+    names: list[str] = [tool["function"]["name"] for tool in tools]
     name = names[0]
     if choice != "required":
         name = _named(choice)
@@ -53,7 +53,7 @@ def _named(choice: Any) -> str:
     function = choice.get("function") if isinstance(choice, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise BadRequest(
-            "Invalid value for `tool_choice`: it is auto, none, required, or {type: function, function: {name}}",
+            "Invalid value for `tool_choice`: it is auto, none, required or {type: function, function: {name}}",
             "tool_choice",
         )
     name: str = function["name"]

@@ -75,8 +75,8 @@ class Pool:
 
     @property
     def is_in(self) -> bool:
-        """Whether any engine is in."""
-        return any(engine.joined for engine in self.engines)
+        """Whether any engine is in that reads canvases."""
+        return any(engine.joined and engine.can.canvas for engine in self.engines)
 
     def serving(self, model: str) -> list[Engine]:
         """The engines that take canvas reads of a model.
