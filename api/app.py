@@ -33,7 +33,7 @@ from api.keyring import LOOK_EVERY_S as LOOK_AT_KEYS_EVERY_S
 from api.keyring import Keyring
 from api.metrics import ApiMetrics, CountRequests
 from api.openapi import document
-from api.origins import RefuseForeignOrigins
+from api.origins import guarded
 from api.problems import (
     NothingMore,
     tell,
@@ -126,7 +126,7 @@ def make_app(settings: ApiSettings) -> FastAPI:
         await redis.aclose()
 
     app = FastAPI(title="Canvass", lifespan=lifespan)
-    app.add_middleware(RefuseForeignOrigins, allowed=settings.allowed_origins)
+    app.add_middleware(guarded, allowed=settings.allowed_origins)
     app.add_middleware(CountRequests, metrics=counted)
     # The pass-through comes last under `/v1/`: it takes whatever no other route does. Pages come last of all.
     native = (audits, batches, deliveries, engines, jobs, keys, metrics, models, operations, plans)

@@ -23,6 +23,7 @@ from api.body import BadJson, read_json
 from api.refusals import Refusal
 from api.settings import ApiSettings
 from planner.json_depth import is_too_deep
+from planner.json_numbers import exact, exact_json
 from workers.batch_lines import bad_line, good_line
 from workers.store.batches import Batches, Piece
 
@@ -132,7 +133,7 @@ async def _read_form(request: Request, settings: ApiSettings) -> Posted:
         raise Refusal(422, "invalid_request", "states: they are in the file; leave them out of the request")
     binary = file.file
     lines = _csv_lines(binary, most) if _file_type(file) == "csv" else _jsonl_lines(binary, most)
-    return Posted(value, lines, await asyncio.to_thread(_digest, content, binary))
+    return Posted(exact(value, content), lines, await asyncio.to_thread(_digest, content, binary))
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -173,7 +174,7 @@ async def _limited(stream: AsyncGenerator[bytes, None], most: int) -> AsyncGener
 def _json_lines(states: Iterable[Any]) -> Iterator[bytes]:
     for state in states:
         named = isinstance(state, dict) and "state" in state and state.keys() <= {"custom_id", "state"}
-        yield good_line(orjson.dumps(state if named else {"state": state}))
+        yield good_line(exact_json(state if named else {"state": state}))
 
 
 def _jsonl_lines(file: BinaryIO, most: int) -> Iterator[bytes]:

@@ -1,17 +1,21 @@
 """Request bodies: read within a limit, decompressed within it too, decoded as strict JSON.
 
+What takes long is done in a thread: a body of megabytes must not hold up every other request.
+
 BodyError
 ├── TooLarge       the body is over the limit (413)
 ├── BadEncoding    an unknown Content-Encoding (415), or one that does not decode (400)
+├── BadForm        a form that cannot be read (422)
 └── BadJson        not JSON, or nested too deeply (422)
 """
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 import zstandard
@@ -20,9 +24,19 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from planner.json_depth import MAX_DEPTH, is_too_deep
+from planner.json_numbers import exact
 
 REQUEST_PART = "request"
 MOST_PARTS = 64
+
+MOST_MEMBERS = 1000
+"""Members of a gzip body, frames of a zstd one: a client sends one."""
+
+LONG_BYTES = 65_536
+"""Size of a body from which on its JSON is decoded in a thread. What is compressed always is."""
+
+PIECE_BYTES = 1024
+"""Of a compressed body, decompressed at a time: it stands for at most 32 MiB, whatever the encoding."""
 
 
 class BodyError(Exception):
@@ -54,6 +68,14 @@ class BadJson(BodyError):
     status = 422
 
 
+class BadForm(BadJson):
+    """The body is a form that cannot be read, or one without what it must have."""
+
+
+class FormField(bytes):
+    """A part of a form that is no file: it came without a filename, so it was read as text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """A request's body: the decoded JSON, the bytes that it was written in, and the other parts of a form."""
@@ -72,34 +94,44 @@ async def read_body(request: Request, limit: int, depth: int = MAX_DEPTH) -> Bod
     """A request's body of at most `limit` bytes: JSON no deeper than `depth`, or a form whose part `request`
     is such JSON. Raises a BodyError.
     """
-    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+    if not is_form(request.headers):
         return await read_json(request, limit, depth)
-    content = _decompressed(await _content(request, limit), request.headers.get("content-encoding"), limit)
-    parts = await _parts(request.headers, content, limit)
+    parts: dict[str, bytes] = {}
+    for name, part in await read_form(request.headers, await read_content(request, limit), limit):
+        if name in parts:
+            raise BadForm(f"the form has two parts {name!r}")
+        parts[name] = part
     if REQUEST_PART not in parts:
-        raise BadJson(f"the form has no part {REQUEST_PART!r} with the JSON of the request")
+        raise BadForm(f"the form has no part {REQUEST_PART!r} with the JSON of the request")
     asked = parts.pop(REQUEST_PART)
-    return Body(_strict(asked, depth), asked, parts)
+    return Body((await decoded(asked, depth)).value, asked, parts)
 
 
-async def _parts(headers: Headers, content: bytes, limit: int) -> dict[str, bytes]:
+def is_form(headers: Headers) -> bool:
+    """Whether a body is a form in parts, by its content type."""
+    return headers.get("content-type", "").lower().startswith("multipart/form-data")
+
+
+async def read_form(
+    headers: Headers, content: bytes, limit: int, most: int = MOST_PARTS
+) -> list[tuple[str, bytes]]:
+    """The parts of a form in their order, at most so many files and fields. Raises BadForm."""
+
     async def whole() -> AsyncGenerator[bytes, None]:
         yield content
 
     try:
-        parser = MultiPartParser(
-            headers, whole(), max_files=MOST_PARTS, max_fields=MOST_PARTS, max_part_size=limit
-        )
+        parser = MultiPartParser(headers, whole(), max_files=most, max_fields=most, max_part_size=limit)
         form = await parser.parse()
-        found: dict[str, bytes] = {}
-        for name, part in form.multi_items():
-            if name in found:
-                raise BadJson(f"the form has two parts {name!r}")
-            found[name] = await part.read() if isinstance(part, UploadFile) else part.encode()
+        found = [
+            (name, await part.read() if isinstance(part, UploadFile) else FormField(part.encode()))
+            for name, part in form.multi_items()
+        ]
+        await form.close()
     except MultiPartException as error:
-        raise BadJson(f"the form cannot be read: {error.message}") from error
+        raise BadForm(f"the form cannot be read: {error.message}") from error
     except (UnicodeError, LookupError) as error:
-        raise BadJson(f"the form is not in the charset that it names: {error}") from error
+        raise BadForm(f"the form is not in the charset that it names: {error}") from error
     return found
 
 
@@ -108,17 +140,23 @@ async def read_json(request: Request, limit: int, depth: int = MAX_DEPTH) -> Bod
 
     Raises a BodyError.
     """
-    return decoded(await read_content(request, limit), depth)
+    return await decoded(await read_content(request, limit), depth)
 
 
 async def read_content(request: Request, limit: int) -> bytes:
     """A request's body of at most `limit` bytes, decompressed. Raises a BodyError."""
-    return _decompressed(await _content(request, limit), request.headers.get("content-encoding"), limit)
+    content = await _content(request, limit)
+    encoding = (request.headers.get("content-encoding") or "identity").strip().lower()
+    if encoding == "identity" or not content:
+        return content
+    return await asyncio.to_thread(_decompressed, content, encoding, limit)
 
 
-def decoded(content: bytes, depth: int = MAX_DEPTH) -> Body:
+async def decoded(content: bytes, depth: int = MAX_DEPTH) -> Body:
     """A body of JSON no deeper than `depth`. Raises BadJson."""
-    return Body(_strict(content, depth), content)
+    if len(content) < LONG_BYTES:
+        return Body(_strict(content, depth), content)
+    return Body(await asyncio.to_thread(_strict, content, depth), content)
 
 
 def _strict(content: bytes, depth: int) -> Any:
@@ -132,7 +170,7 @@ def _strict(content: bytes, depth: int) -> Any:
         ) from error
     if is_too_deep(value, content, depth):
         raise BadJson(too_deep)
-    return value
+    return exact(value, content)
 
 
 async def _content(request: Request, limit: int) -> bytes:
@@ -144,12 +182,12 @@ async def _content(request: Request, limit: int) -> bytes:
     return bytes(content)
 
 
-def _decompressed(content: bytes, encoding: str | None, limit: int) -> bytes:
-    name = (encoding or "identity").strip().lower()
+def _decompressed(content: bytes, name: str, limit: int) -> bytes:
     if name not in _DECODERS:
-        raise BadEncoding(f"Content-Encoding {name!r} is not served; {', '.join(_DECODERS)} are", 415)
+        names = ", ".join(("identity", *_DECODERS))
+        raise BadEncoding(f"Content-Encoding {name!r} is not served; {names} are", 415)
     try:
-        plain = _DECODERS[name](content, limit + 1)
+        plain = _plain(content, limit + 1, _DECODERS[name])
     except (zlib.error, zstandard.ZstdError, EOFError) as error:
         raise BadEncoding(f"the body is not {name}: {error}") from error
     if len(plain) > limit:
@@ -157,37 +195,48 @@ def _decompressed(content: bytes, encoding: str | None, limit: int) -> bytes:
     return plain
 
 
-def _gunzip(content: bytes, most: int) -> bytes:
-    """Every member of a gzip stream, up to `most` bytes."""
-    plain = b""
-    while content and len(plain) < most:
-        decoder = zlib.decompressobj(wbits=31)
-        plain += decoder.decompress(content, most - len(plain))
-        if not decoder.eof and len(plain) < most:
-            raise EOFError("the stream ends early")
-        content = decoder.unused_data
-    return plain
+class _Decoder(Protocol):
+    """Decompresses one member of a stream."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the member's end was met."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """What was given beyond it."""
+
+    def decompress(self, data: bytes, /) -> bytes:
+        """All that more of the stream stands for."""
 
 
-def _unzstd(content: bytes, most: int) -> bytes:
-    """Every frame of a zstd stream, up to `most` bytes."""
-    plain = bytearray()
-    decompressor = zstandard.ZstdDecompressor()
-    with decompressor.stream_reader(content, read_across_frames=True) as reader:
-        while len(plain) < most and (piece := reader.read(most - len(plain))):
-            plain += piece
-    # The reader does not tell a whole stream from one cut short, so frames are walked to their ends.
-    while len(plain) < most and content:
-        frame = decompressor.decompressobj()
-        frame.decompress(content)
-        if not frame.eof:
-            raise EOFError("the stream ends early")
-        content = frame.unused_data
-    return bytes(plain)
+def _plain(content: bytes, most: int, make: Callable[[], _Decoder]) -> bytes:
+    """Every member of a compressed stream, up to `most` bytes or a little over.
+
+    The stream is given in small pieces: what one stands for is bounded then, whatever it says of itself, and
+    so is what is copied at the end of a member.
+    """
+    plain, place = bytearray(), 0
+    for _ in range(MOST_MEMBERS):
+        decoder = make()
+        while not decoder.eof and len(plain) < most:
+            if place >= len(content):
+                raise EOFError("the stream ends early")
+            piece = content[place : place + PIECE_BYTES]
+            plain += decoder.decompress(piece)
+            place += len(piece)
+        place -= len(decoder.unused_data)
+        if place >= len(content) or len(plain) >= most:
+            return bytes(plain)
+    raise BadEncoding(f"the body has more than {MOST_MEMBERS} compressed parts")
 
 
-_DECODERS: dict[str, Callable[[bytes, int], bytes]] = {
-    "identity": lambda content, most: content,
-    "gzip": _gunzip,
-    "zstd": _unzstd,
-}
+def _gunzip() -> _Decoder:
+    return zlib.decompressobj(wbits=31)
+
+
+def _unzstd() -> _Decoder:
+    return zstandard.ZstdDecompressor().decompressobj()
+
+
+_DECODERS: dict[str, Callable[[], _Decoder]] = {"gzip": _gunzip, "x-gzip": _gunzip, "zstd": _unzstd}

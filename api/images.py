@@ -1,7 +1,9 @@
 """Images of a request: found in the body or its parts, and checked.
 
-What an image claims to be counts for nothing: its bytes say its format (puremagic), and Pillow reads its
-header, so that a picture of a billion pixels in a few bytes is refused before anything unpacks it.
+What an image claims to be counts for nothing: its bytes say its format (puremagic). Pillow then reads it
+frame by frame, and what it says of a frame's size is looked at before the frame is unpacked, so that a
+picture of a billion pixels in a few bytes is refused. Every frame is unpacked: one that was cut short looks
+whole until then.
 """
 
 from __future__ import annotations
@@ -9,24 +11,24 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
-import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from itertools import count
 
 import puremagic
 from PIL import Image, UnidentifiedImageError
-from pydantic import TypeAdapter
 
+from api.body import FormField
 from api.refusals import Refusal
 from api.settings import ApiSettings
 from planner.dialects.image_fields import (
     NOTHING,
-    Assets,
     EncodedImage,
-    Images,
     InlineImage,
+    PartImage,
+    Sent,
     Shown,
 )
 from planner.errors import Invalid, Location
@@ -34,8 +36,14 @@ from planner.errors import Invalid, Location
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP", "image/gif": "GIF"}
 """Media types that are taken, and Pillow's names of them."""
 
-_ASSETS: TypeAdapter[Assets] = TypeAdapter(Assets)
-_IMAGES: TypeAdapter[Images] = TypeAdapter(Images)
+AT_ONCE = 2
+"""Images that a process unpacks at a time: one of 50 million pixels takes 200 MB meanwhile."""
+
+# Pillow's own limit holds for a whole process and tells no setting; this process opens images only here,
+# under limits of its own.
+Image.MAX_IMAGE_PIXELS = None
+
+_threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="images")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +60,37 @@ class Found:
     contents: Mapping[str, bytes] = field(default_factory=dict)
 
 
-async def images_of(body: Any, parts: Mapping[str, bytes], settings: ApiSettings) -> Found:
-    """The images of a body and its parts, checked. Raises pydantic's ValidationError, Invalid or Refusal."""
-    if not isinstance(body, dict) or not (body.get("assets") or body.get("images")):
+async def images_of(sent: Sent, parts: Mapping[str, bytes], settings: ApiSettings) -> Found:
+    """The images that a body brings, with its parts, checked. Raises Invalid or Refusal."""
+    if not (sent.assets or sent.listed):
         return Found()
-    assets = _ASSETS.validate_python(body.get("assets") or {})
-    listed = _IMAGES.validate_python(body.get("images") or [])
-    placed = {name: _asset(("assets", name), asset, parts) for name, asset in assets.items()}
-    after = [_listed(("images", place), image) for place, image in enumerate(listed)]
+    number = len(sent.assets) + len(sent.listed)
+    if number > settings.max_images:
+        loc = sent.listed[-1][0][:1] if sent.listed else ("assets",)
+        message = f"{number} images; the server takes {settings.max_images} (CANVASS_MAX_IMAGES)"
+        raise Invalid(loc, message, kind="too_many_images", given=number)
+    placed = {name: _asset(("assets", name), asset, parts) for name, asset in sent.assets.items()}
+    after = [_listed(loc, image) for loc, image in sent.listed]
     found = [*placed.values(), *after]
-    if len(found) > settings.max_images:
-        message = f"{len(found)} images; the server takes {settings.max_images} (CANVASS_MAX_IMAGES)"
-        raise Invalid(found[-1].loc[:1], message, kind="too_many_images", given=len(found))
-    await asyncio.gather(*(asyncio.to_thread(_check, one, settings) for one in found))
+    loop = asyncio.get_running_loop()
+    await asyncio.gather(*(loop.run_in_executor(_threads, _check, one, settings) for one in found))
     digests = [sha256(one.content).hexdigest() for one in found]
     shown = Shown(dict(zip(placed, digests, strict=False)), tuple(digests[len(placed) :]))
     return Found(shown, dict(zip(digests, (one.content for one in found), strict=True)))
 
 
-def _asset(loc: Location, asset: Any, parts: Mapping[str, bytes]) -> _Image:
+def _asset(loc: Location, asset: InlineImage | PartImage, parts: Mapping[str, bytes]) -> _Image:
     if isinstance(asset, InlineImage):
         return _Image(loc, _decoded((*loc, "data_base64"), asset.data_base64))
     if asset.part not in parts:
         raise Invalid(
             (*loc, "part"), f"the body has no part {asset.part!r}", kind="missing_part", given=asset.part
         )
-    return _Image(loc, parts[asset.part])
+    content = parts[asset.part]
+    if isinstance(content, FormField):
+        message = f"the part {asset.part!r} is a field, not a file: it has no filename"
+        raise Invalid((*loc, "part"), message, kind="no_file", given=asset.part)
+    return _Image(loc, content)
 
 
 def _listed(loc: Location, image: str | EncodedImage) -> _Image:
@@ -101,8 +114,7 @@ def _check(found: _Image, settings: ApiSettings) -> None:
     """Raise Refusal or Invalid for bytes that are no image, or too large a one."""
     size, limit = len(found.content), settings.max_image_bytes
     if size > limit:
-        message = f"an image of {size} bytes; the server takes {limit} (CANVASS_MAX_IMAGE_BYTES)"
-        raise Refusal(413, "image_too_large", message)
+        raise _too_large(found.loc, f"{size} bytes", limit, "CANVASS_MAX_IMAGE_BYTES")
     try:
         media_type = puremagic.from_string(found.content, mime=True)
     except (puremagic.PureError, ValueError) as error:
@@ -111,20 +123,52 @@ def _check(found: _Image, settings: ApiSettings) -> None:
         message = f"this is {media_type}; {', '.join(FORMATS)} are taken"
         raise Invalid(found.loc, message, kind="image_format", given=media_type)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(found.content), formats=[FORMATS[media_type]]) as image:
-                pixels = image.width * image.height * getattr(image, "n_frames", 1)
-                _check_pixels(pixels, settings)
-                image.verify()
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise Refusal(413, "image_too_large", str(error)) from error
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        _unpack(found, FORMATS[media_type], settings)
+    except Refusal:
+        raise
+    except UnidentifiedImageError as error:
+        # What it says is where the bytes lie in memory.
+        raise Invalid(found.loc, f"the image does not decode as {media_type}", kind="no_image") from error
+    # Pillow's plugins raise what damaged bytes happen to break (IndexError, struct.error, ...); nothing else
+    # runs in there, and whatever it is, the image does not decode.
+    except Exception as error:
         raise Invalid(found.loc, f"the image does not decode: {error}", kind="no_image") from error
 
 
-def _check_pixels(pixels: int, settings: ApiSettings) -> None:
+def _unpack(found: _Image, format: str, settings: ApiSettings) -> None:
+    """Unpack every frame of an image, within the limits. Raises Refusal, and whatever Pillow does."""
+    file = io.BytesIO(found.content)
+    with Image.open(file, formats=[format]) as image:
+        _check_pixels(found.loc, image.width * image.height, settings)
+        # The checksums of a PNG; afterwards the image can no longer be read.
+        image.verify()
+    file.seek(0)
+    pixels = 0
+    with Image.open(file, formats=[format]) as image:
+        for frame in _frames(image):
+            if frame > settings.max_image_frames:
+                limit = settings.max_image_frames
+                raise _too_large(found.loc, f"more than {limit} frames", limit, "CANVASS_MAX_IMAGE_FRAMES")
+            pixels += image.width * image.height
+            _check_pixels(found.loc, pixels, settings)
+            image.load()
+
+
+def _frames(image: Image.Image) -> Iterator[int]:
+    """The numbers of an image's frames, from 1; each is sought, and not yet unpacked."""
+    for frame in count():
+        try:
+            image.seek(frame)
+        except EOFError:
+            return
+        yield frame + 1
+
+
+def _check_pixels(loc: Location, pixels: int, settings: ApiSettings) -> None:
     if pixels > settings.max_image_pixels:
-        limit = settings.max_image_pixels
-        message = f"an image of {pixels} pixels; the server takes {limit} (CANVASS_MAX_IMAGE_PIXELS)"
-        raise Refusal(413, "image_too_large", message)
+        raise _too_large(loc, f"{pixels} pixels", settings.max_image_pixels, "CANVASS_MAX_IMAGE_PIXELS")
+
+
+def _too_large(loc: Location, has: str, limit: int, setting: str) -> Refusal:
+    path = ".".join(map(str, loc))
+    return Refusal(413, "image_too_large", f"{path}: an image of {has}; the server takes {limit} ({setting})")

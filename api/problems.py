@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -12,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from api.refusals import Entry, Refusal, refusal_of
+from api.refusals import Refusal, entry_of, refusal_of, told_entries
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -62,7 +63,7 @@ def problem(refusal: Refusal) -> Response:
         "code": refusal.code,
         "errors": [
             {"pointer": _pointer(entry.loc), "detail": entry.message, "code": entry.kind}
-            for entry in refusal.entries
+            for entry in told_entries(refusal)
         ],
     }
     headers = dict(refusal.headers)
@@ -79,7 +80,7 @@ async def tell(_: Request, error: Exception) -> Response:
 async def tell_invalid(_: Request, error: Exception) -> Response:
     """The handler of parameters that a native route does not take."""
     assert isinstance(error, RequestValidationError)
-    entries = tuple(Entry(e["loc"], e["msg"], e["type"], None) for e in error.errors())
+    entries = tuple(replace(entry_of(one), given=None) for one in error.errors())
     message = f"{'.'.join(map(str, entries[0].loc))}: {entries[0].message}"
     return problem(Refusal(422, "invalid_request", message, entries=entries))
 

@@ -6,6 +6,7 @@ fields stands in `entries`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,9 @@ MOST_RETRY_AFTER_S = 60.0
 
 QUEUE_FULL = "queue_full"
 
+MOST_ENTRIES = 100
+"""Wrong fields that a refusal tells of: a small body may have hundreds of thousands."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -38,7 +42,10 @@ class Entry:
 
 
 class Refusal(Exception):
-    """Why a request is not answered. `headers` go with it, `retry_after_s` says when to come back."""
+    """Why a request is not answered. `headers` go with it, `retry_after_s` says when to come back.
+
+    Of `entries` the first `MOST_ENTRIES` stay; `untold` counts the others.
+    """
 
     def __init__(
         self,
@@ -54,9 +61,27 @@ class Refusal(Exception):
         self.status = status
         self.code = code
         self.message = message
-        self.entries = entries
+        self.entries = entries[:MOST_ENTRIES]
+        self.untold = len(entries) - len(self.entries)
         self.retry_after_s = retry_after_s
         self.headers = headers or {}
+
+
+def told_entries(refusal: Refusal) -> tuple[Entry, ...]:
+    """The entries of a list of wrong fields; where those are not all, a last one counts the others."""
+    if not refusal.untold:
+        return refusal.entries
+    return (*refusal.entries, Entry((), f"{refusal.untold} more fields are wrong", "too_many_errors", None))
+
+
+def headers_of(refusal: Refusal) -> dict[str, str]:
+    """The headers of a refusal as official SDKs read them: when to come back, in seconds and to the
+    millisecond.
+    """
+    headers = dict(refusal.headers)
+    if (again := refusal.retry_after_s) is not None:
+        headers |= {"retry-after": str(math.ceil(again)), "retry-after-ms": str(round(1000 * again))}
+    return headers
 
 
 class Unavailable(Refusal):
@@ -99,9 +124,7 @@ def refusal_of(error: Exception) -> Refusal:
             return Refusal(error.status, "bad_body", str(error))
         case ValidationError():
             found = error.errors(include_url=False, include_context=False)
-            return _invalid(
-                "invalid_request", [Entry(e["loc"], e["msg"], e["type"], e["input"]) for e in found]
-            )
+            return _invalid("invalid_request", [entry_of(one) for one in found])
         case TooLong():
             return Refusal(400, "max_tokens_exceeded", error.message)
         case Invalid():
@@ -115,6 +138,31 @@ def refusal_of(error: Exception) -> Refusal:
             log.warning("the store does not answer", reason=str(error))
             return Unavailable("the store does not answer now")
     raise TypeError(f"{error!r} is no refusal")
+
+
+_SAID = {
+    "Input should be a valid tuple": "Input should be a list",
+    "Input should be a valid list": "Input should be a list",
+    "Input should be a valid dictionary": "Input should be an object",
+    "Tuple should": "List should",
+    "Dictionary should": "Object should",
+}
+"""How pydantic's messages begin that speak of Python's types, and what is told: in JSON's words."""
+
+
+def entry_of(error: Mapping[str, Any]) -> Entry:
+    """The entry of one of pydantic's errors. What is too long is not told again."""
+    kind = str(error["type"])
+    given = None if kind == "too_long" else error.get("input")
+    return Entry(tuple(error["loc"]), _in_json_words(str(error["msg"])), kind, given)
+
+
+def _in_json_words(message: str) -> str:
+    for begins, said in _SAID.items():
+        if message.startswith(begins):
+            # What pydantic has to say of a model ends in its name, which is nobody's business.
+            return said + message[len(begins) :].partition(" or instance of ")[0]
+    return message
 
 
 _FAILURES = {

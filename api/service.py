@@ -20,6 +20,7 @@ from planner.errors import Invalid
 from planner.explain import Explained, explain
 from planner.plan import make_plan
 from planner.reads import Wave
+from planner.stages import make_stages
 from planner.vocabulary import Vocabulary
 from workers.dispatch import Dispatcher, PublishError
 from workers.failpoints import reach
@@ -268,16 +269,20 @@ class Service:
 
     async def _check_writing(self, decision: Decision) -> None:
         """Raise Invalid for a decision with something to write that no engine of the pool writes."""
-        objects = [question.id for question in decision.questions if question.type == "object"]
-        if objects and self._nobody_writes():
-            await self.look_at_pool()
-            if self._nobody_writes():
-                raise Invalid(
-                    ("questions", objects[0], "type"),
-                    "no engine of the pool writes under a grammar, which object questions need",
-                    kind="not_served",
-                    given="object",
-                )
+        if not self._nobody_writes():
+            return
+        asked = (question for stage in make_stages(decision) for question in stage)
+        written = next((question.id for question in asked if question.type == "object"), None)
+        if written is None:
+            return
+        await self.look_at_pool()
+        if self._nobody_writes():
+            raise Invalid(
+                ("questions", written, "type") if decision.schema is None else ("schema",),
+                "no engine of the pool writes under a grammar, which object questions need",
+                kind="not_served",
+                given="object",
+            )
 
     async def _check_model(self, name: str) -> None:
         if name in self.settings.aliases or name in self._read_models():

@@ -35,6 +35,7 @@ class ApiSettings(Settings):
     max_image_pixels: int = Field(
         50_000_000, ge=1, description="Most pixels of an image, all frames together."
     )
+    max_image_frames: int = Field(1000, ge=1, description="Most frames of an image.")
 
     admin_key: SecretStr | None = Field(
         None,

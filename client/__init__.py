@@ -13,6 +13,7 @@ command starts without them.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        sdk = import_module("client.sdk")
-        if name in sdk.__all__:
-            return getattr(sdk, name)
+        # `from client import stack` asks here, too, before it imports the module.
+        if find_spec(f"client.{name}") is None:
+            sdk = import_module("client.sdk")
+            if name == "__all__" or name in sdk.__all__:
+                return getattr(sdk, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

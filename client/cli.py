@@ -21,6 +21,7 @@ from client.cells import printable
 from client.demo import run_demo
 from client.engines import app as engines
 from client.errors import ClientError, ServerRefused
+from client.explain import explain
 from client.http import DEFAULT_URL, OK, decide, is_url_list
 from client.jobs import app as jobs
 from client.jobs import submitted
@@ -41,6 +42,7 @@ app = typer.Typer(
     help="Typed questions about a state, answered with probabilities.",
 )
 app.command()(batch)
+app.command()(explain)
 app.add_typer(engines, name="engines")
 app.add_typer(jobs, name="jobs")
 app.add_typer(keys, name="keys")

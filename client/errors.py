@@ -2,6 +2,8 @@
 
 ClientError
 |-- BadDecisionFile        the file given to `canvass ask`
+|-- BadModelName           the model given to `canvass explain`
+|-- CannotRead             a file that was to be read
 |-- BadKey                 a key that cannot stand in a header
 |-- ServerUnreachable      no answer over HTTP
 |-- ServerRefused          an HTTP answer that is not what was asked for
@@ -34,6 +36,14 @@ class ClientError(Exception):
 
 class BadDecisionFile(ClientError):
     """A decision is one JSON object with `state` and `questions`."""
+
+
+class BadModelName(ClientError):
+    """A model is named module:Model, as it is imported from here."""
+
+
+class CannotRead(ClientError):
+    """A file could not be read, or does not hold what its name says."""
 
 
 class BadKey(ClientError):

@@ -59,7 +59,7 @@ def list_jobs(
     """List the jobs, newest first."""
     jobs = _jobs(url, key, status, limit)
     if json:
-        return _print_json(jobs)
+        return print_json(jobs)
     table = Table("id", "status", "stage", "reads", "created", "took", "metadata", box=None)
     for job in jobs:
         table.add_row(*_row(job))
@@ -79,8 +79,8 @@ def get(
     """Show a job as it stands, and its answers once it has them."""
     job = _job(url, id, key, wait)
     if json:
-        return _print_json(job)
-    return _console().print(job_view(job))
+        return print_json(job)
+    return console().print(job_view(job))
 
 
 @app.command()
@@ -88,9 +88,9 @@ def watch(id: Id, url: Url = DEFAULT_URL, key: Key = None, json: AsJson = False)
     """Follow a job to its end, and show its answers. Fails when it has none."""
     job = _watched(url, id, key)
     if json:
-        _print_json(job)
+        print_json(job)
     elif job["status"] == "succeeded":
-        _console().print(decision_view(job["result"]))
+        console().print(decision_view(job["result"]))
     if job["status"] != "succeeded":
         raise JobEnded(_ending(job))
 
@@ -219,9 +219,11 @@ def _path(id: str) -> str:
     return f"/v1/jobs/{quote(id, safe='')}"
 
 
-def _print_json(value: Any) -> None:
+def print_json(value: Any) -> None:
+    """JSON on standard output, to be read by people too."""
     sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-def _console() -> Console:
+def console() -> Console:
+    """A console on standard output, wide enough for tables where that is no terminal."""
     return Console(markup=False, emoji=False, highlight=False, width=None if sys.stdout.isatty() else 118)

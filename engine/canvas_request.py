@@ -73,6 +73,7 @@ def parse_canvas(body: Body, prompt: Prompt, top: int, limits: Limits) -> Canvas
     if constrained and not asked:
         raise BadRequest("diffusion_constrained needs logprob_token_ids", "diffusion_constrained")
     check_context(prompt.length, width, limits.context)
+    wanted = checks.integer(body, _limit_field(body), 1, default=width)
     return CanvasRead(
         prompt=prompt,
         canvas=canvas,
@@ -80,10 +81,11 @@ def parse_canvas(body: Body, prompt: Prompt, top: int, limits: Limits) -> Canvas
         steps=checks.integer(extra, "diffusion_max_steps", 1, default=1),
         asked=asked,
         top=top,
-        rows=min(checks.integer(body, _limit_field(body), 1, default=width), width),
+        rows=min(wanted, width),
         constrained=constrained,
         samples=samples,
         seed=checks.integer(body, "seed", 0) if body.get("seed") is not None else None,
+        wanted=wanted,
     )
 
 

@@ -2,7 +2,8 @@
 
 | name | the lie |
 | --- | --- |
-| ignore-canvas | an autoregressive vLLM: canvas fields are ignored, the answer is prose, no logprobs |
+| ignore-canvas | a causal server: canvas fields are ignored, the answer is prose, no logprobs |
+| talkative | an autoregressive vLLM of 0.32: canvas fields are ignored, asked ids are not: a row per token |
 | ignore-grammar | a server of before `structured_outputs`: the schema is ignored, the answer is prose |
 | null-logprobs | `logprobs` is null |
 | short-rows | only half of the rows |
@@ -16,7 +17,16 @@ from dataclasses import replace
 from engine.requests import Call
 from engine.work import CanvasRead, Generation, Row, best
 
-NAMES = ("ignore-canvas", "ignore-grammar", "null-logprobs", "short-rows", "wrong-model", "nan", "no-ids")
+NAMES = (
+    "ignore-canvas",
+    "talkative",
+    "ignore-grammar",
+    "null-logprobs",
+    "short-rows",
+    "wrong-model",
+    "nan",
+    "no-ids",
+)
 OTHER_MODEL = "another-model"  # what the liar wrong-model signs its answers with
 
 
@@ -34,6 +44,8 @@ def lie(rows: list[Row], read: CanvasRead, liar: str | None) -> list[Row] | None
     """The rows that a liar shows instead; None for no log-probabilities at all."""
     if liar == "null-logprobs":
         return None
+    if liar == "talkative":
+        return [rows[place % len(rows)] for place in range(read.wanted)]
     if liar == "short-rows":
         return rows[: len(rows) // 2]
     if liar == "nan":

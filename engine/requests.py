@@ -195,6 +195,7 @@ def _generation(body: Body, chat: bool, prompt: Prompt, top: int | None, dialect
         schema=_schema(body),
         top=top,
         asked=asked if dialect.honest else (),
+        keeps_special=body.get("skip_special_tokens") is False,
     )
 
 

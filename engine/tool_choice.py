@@ -53,7 +53,7 @@ def _named(choice: Any) -> str:
     function = choice.get("function") if isinstance(choice, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise BadRequest(
-            "Invalid value for `tool_choice`: it is auto, none, required or {type: function, function: {name}}",
+            "Invalid value for `tool_choice`: auto, none, required or {type: function, function: {name}}",
             "tool_choice",
         )
     name: str = function["name"]

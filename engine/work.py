@@ -30,7 +30,8 @@ class CanvasRead:
 
     `slots` are the positions that are not pinned, in order. Without pins every position is held,
     so nothing is a slot. `asked` are the `logprob_token_ids`, `top` is K, `samples` the number of
-    draws that the engine itself makes (1 unless engine samples are on).
+    draws that the engine itself makes (1 unless engine samples are on). `rows` is `max_tokens` capped to the
+    canvas, `wanted` as it came.
     """
 
     prompt: Prompt
@@ -43,6 +44,7 @@ class CanvasRead:
     constrained: bool = False
     samples: int = 1
     seed: int | None = None
+    wanted: int = 0
 
     def runs(self) -> list[range]:
         """The slots as runs of neighbouring positions: of one, a label slot; of more, a blank."""
@@ -57,7 +59,8 @@ class CanvasRead:
 class Generation:
     """An ordinary generation. `top` is None without log-probabilities; `schema` asks for JSON.
 
-    `opening` are the ids that it begins with, whatever the model would write.
+    `opening` are the ids that it begins with, whatever the model would write. `keeps_special`: special tokens
+    stand in the text, where a `stop` may find them.
     """
 
     prompt: Prompt
@@ -69,6 +72,7 @@ class Generation:
     top: int | None = None
     asked: tuple[int, ...] = ()
     opening: tuple[int, ...] = ()
+    keeps_special: bool = False
 
 
 class Row(NamedTuple):

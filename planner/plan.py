@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from planner.canvas import AROUND, width_for
+from planner.canvas import AROUND
 from planner.decision import Decision, Options, Question
 from planner.errors import Invalid
 from planner.formats import (
@@ -101,6 +101,9 @@ class Plan:
     def _block(self, thought: Written) -> Ids:
         vocabulary = self.vocabulary
         text = vocabulary.tokenizer.encode(thought.text)
+        if self.decision.images:
+            # Encoded anew, a text may take more tokens than it was written in; the canvas has room for those.
+            text = text[: self.thought_tokens]
         return (*vocabulary.thought_open, *text, *vocabulary.thought_close)
 
     @once
@@ -218,7 +221,7 @@ def template_of(plan: Plan, chunk: Chunk, first_index: int) -> Template:
         for question in chunk.questions
     )
     template = make_template(plan.vocabulary, format, rows)
-    if width_for(len(template.ids)) > plan.room:
+    if len(template.ids) + AROUND > plan.room:
         raise _does_not_fit(chunk.questions[0], len(template.ids), plan)
     return template
 
@@ -242,7 +245,7 @@ def _pieces(plan: Plan, questions: tuple[Question, ...]) -> list[tuple[Question,
         cuts = [place * size + min(place, longer) for place in range(count + 1)]
         pieces = [questions[start:end] for start, end in pairwise(cuts)]
         lengths = [_joint_length(plan, piece, len(questions)) for piece in pieces]
-        if all(width_for(length) <= plan.room for length in lengths):
+        if all(length + AROUND <= plan.room for length in lengths):
             return pieces
     worst = max(range(len(lengths)), key=lengths.__getitem__)
     raise _does_not_fit(questions[worst], lengths[worst], plan)

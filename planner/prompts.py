@@ -16,7 +16,7 @@ from planner.decision import IMAGE_MARK, Question, as_text
 from planner.formats import ISOLATED, Format
 from planner.reads import Message
 
-_MARK = re.compile(f"{IMAGE_MARK}([0-9]+){IMAGE_MARK}")
+_MARK = re.compile(f"{IMAGE_MARK}([0-9]{{1,4}}){IMAGE_MARK}")
 
 Told = tuple[Question, str]
 """An earlier question, and its answer in the words that a later prompt restates it with."""
@@ -75,14 +75,18 @@ def thought_tail(questions: Sequence[tuple[Question, Sequence[str]]], ask: str) 
 
 
 def message_of(text: str, images: Sequence[str]) -> Message:
-    """A prompt's text in parts: what stands between its image marks, and the images' numbers."""
+    """A prompt's text in parts: what stands between its image marks, and the images' numbers.
+
+    A mark of no image is text: without images a client may write such, and a model always.
+    """
     parts: list[str | int] = []
-    for place, piece in enumerate(_MARK.split(text)):
-        if place % 2:
-            parts.append(int(piece))
-        elif piece:
-            parts.append(piece)
-    return Message(tuple(parts), tuple(images))
+    start = 0
+    for found in _MARK.finditer(text):
+        if (image := int(found[1])) < len(images):
+            parts += [text[start : found.start()], image]
+            start = found.end()
+    parts.append(text[start:])
+    return Message(tuple(part for part in parts if part != ""), tuple(images))
 
 
 def joint_head(listed: Sequence[tuple[Question, Sequence[str], str]], state: str, context: str | None) -> str:

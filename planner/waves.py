@@ -19,7 +19,7 @@ from planner.object_parts import ObjectPart
 from planner.parts import Part, spoken_answer
 from planner.plan import Chunk, Plan, steps_of
 from planner.prompts import Told
-from planner.reads import AnyRead, Failure, Generation, Read, Results, Wanted, Wave, Written
+from planner.reads import Failure, Generation, Read, Results, Wanted, Wave, Written
 from planner.span_parts import SpanPart
 from planner.stages import skip_reason
 from planner.thoughts import ThoughtPart
@@ -42,10 +42,11 @@ def next_wave(plan: Plan, results: Results) -> Wave | Answers | Failure:
     if story.follow_thought():
         story.follow()
     if story.missing:
+        missing = [part.read(want, results) for part, want in story.missing]
         return Wave(
             story.stage,
-            tuple(read for read in story.missing if isinstance(read, Read)),
-            tuple(read for read in story.missing if isinstance(read, Generation)),
+            tuple(read for read in missing if isinstance(read, Read)),
+            tuple(read for read in missing if isinstance(read, Generation)),
         )
     if story.failures:
         return story.failures[0]
@@ -61,7 +62,9 @@ def next_wave(plan: Plan, results: Results) -> Wave | Answers | Failure:
 
 
 def asked_for(plan: Plan, results: Results) -> list[tuple[AnyPart, Wanted]]:
-    """Every read that the plan has asked for, as far as the results tell, with the part it is of."""
+    """Every read that the plan has asked for, as far as the results tell, with the part it is of. Those that
+    are missing may not fit the context.
+    """
     story = _Story(plan, results)
     if story.follow_thought():
         story.follow()
@@ -97,7 +100,7 @@ class _Story:
     stages: list[tuple[str, ...]] = field(default_factory=list)
     asked: list[_Asked] = field(default_factory=list)
     traces: list[ReadTrace] = field(default_factory=list)
-    missing: list[AnyRead] = field(default_factory=list)
+    missing: list[_Asked] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     thought: Written | None = None
 
@@ -220,7 +223,7 @@ class _Story:
         self.asked += asked
         missing = [(part, want) for part, want in asked if want.id not in self.results]
         if missing:
-            self.missing += [part.read(want, self.results) for part, want in missing]
+            self.missing += missing
             return None
         failures = [one for _, want in asked if isinstance(one := self.results[want.id], Failure)]
         self.failures += failures

@@ -19,6 +19,7 @@ from planner.decision import Decision
 from planner.dialects import DIALECTS
 from planner.errors import Invalid
 from planner.json_depth import MAX_DEPTH, is_too_deep
+from planner.json_numbers import exact
 
 MOST_CUSTOM_ID = 256
 """Characters of a custom id."""
@@ -74,7 +75,7 @@ def read_line(line: bytes) -> Line:
         raise BadLine("missing_state", "state: the line has none", custom_id)
     if is_too_deep(value, content):
         raise BadLine("invalid_json", f"the line is nested more than {MAX_DEPTH} deep", custom_id)
-    return Line(custom_id, value["state"])
+    return Line(custom_id, exact(value, content)["state"])
 
 
 def custom_id_of(line: bytes) -> str | None:

@@ -51,7 +51,7 @@ def standing_of(id: str, kind: Literal["job", "batch"], fields: Fields) -> dict[
         "deadline_at": rfc3339(fields["deadline"]),
         "expires_at": rfc3339(fields.get("expires")),
         "cancel_requested_at": rfc3339(fields.get("cancel")),
-        "metadata": orjson.loads(fields["metadata"]) if "metadata" in fields else None,
+        "metadata": orjson.Fragment(fields["metadata"]) if "metadata" in fields else None,
     }
 
 

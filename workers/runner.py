@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from time import time
 from weakref import WeakValueDictionary
 
-import orjson
 import structlog
 
 from planner.answers import Answers
@@ -17,6 +16,7 @@ from planner.audit import audit, heading
 from planner.dialects import DIALECTS
 from planner.dialects.dialect import Timing
 from planner.errors import Invalid
+from planner.json_numbers import exact_json
 from planner.reads import AnyRead, Failure, Read, Result, Rows, Wave
 from planner.span_parts import decoded
 from planner.vocabulary import Vocabulary
@@ -281,7 +281,7 @@ class Runner:
             timing = Timing(snapshot.queued_ms, total_ms, snapshot.created, snapshot.id)
             body = DIALECTS[snapshot.decision.door].render(snapshot.decision, outcome, timing)
             reach("finishing")
-            done = Outcome("succeeded", orjson.dumps(body))
+            done = Outcome("succeeded", exact_json(body))
             await self._finish(snapshot, done, {**snapshot.results, **results})
 
     async def _finish(self, snapshot: Snapshot, outcome: Outcome, results: Mapping[str, Result]) -> None:
@@ -296,7 +296,7 @@ class Runner:
         ended = {"id": snapshot.id, "status": outcome.status, "created_at": rfc3339(snapshot.created)}
         head = heading(decision) | ended | {"ended_at": rfc3339(time())}
         lines = [head, *audit(self._plans.plan(snapshot.id, decision), results)]
-        return b"\n".join(map(orjson.dumps, lines))
+        return b"\n".join(map(exact_json, lines))
 
     async def _plan_on(self, snapshot: Snapshot, results: Mapping[str, Result]) -> Wave | Answers | Failure:
         def plan_on() -> Wave | Answers | Failure:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
+from planner.json_numbers import exact_json
 from workers.celery_app import INTERACTIVE
 
 
@@ -39,7 +38,7 @@ class Terms:
         if self.owner:
             fields["owner"] = self.owner
         if self.metadata is not None:
-            fields["metadata"] = orjson.dumps(self.metadata)
+            fields["metadata"] = exact_json(self.metadata)
         if self.webhook is not None:
             fields |= {"webhook": self.webhook, "hooks": " ".join(self.events)}
         if self.patient:

@@ -69,13 +69,11 @@ async def add_checks(id: str, checks: Checks, job: OwnJob, audits: TheAudits) ->
     """Put the caller's own checks beside what was read. One of a name that is there takes its place."""
     await _lines(id, job, audits)
     at = rfc3339(time())
-    await audits.add_checks(
-        id,
-        {
-            check.name: orjson.dumps({"type": "check", "at": at, **check.model_dump()})
-            for check in checks.checks
-        },
-    )
+    lines = {
+        check.name: orjson.dumps({"type": "check", "at": at, **check.model_dump()}) for check in checks.checks
+    }
+    if not await audits.add_checks(id, lines):
+        raise Refusal(404, "not_found", f"job {id!r} is no longer kept")
     return told(checks.model_dump(), status=201)
 
 

@@ -28,6 +28,7 @@ from api.terms import terms_of
 from planner.dialects import DIALECTS
 from planner.dialects.job_fields import JobFields
 from planner.errors import Invalid
+from planner.json_numbers import exact_json
 from workers.batch_lines import DIALECT, custom_id_of
 from workers.batch_view import batch_of, batch_urls_of
 from workers.celery_app import BATCH
@@ -210,7 +211,7 @@ async def _create(
         raise Invalid(
             ("audit",), "the states of a batch are not audited: ask about them one by one", kind="not_served"
         )
-    await service.check(probe, len(orjson.dumps(asked)))
+    await service.check(probe, len(exact_json(asked)))
     id, key = f"{BATCH_PREFIX}{uuid.uuid4().hex}", key_of(request)
     name = ""
     if key is not None:

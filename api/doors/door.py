@@ -60,30 +60,32 @@ class Door:
             body = await read_body(request, service.settings.max_body_bytes, service.settings.max_json_depth)
         except REFUSED as error:
             response = self.refuse(refusal_of(error))
-            response.headers.update({**VARY, **caller.headers})
+            response.headers.update({**VARY, self.id_header: service.new_id(), **caller.headers})
             return response
         return await self.answer_body(request, caller, body)
 
     async def answer_body(self, request: Request, caller: Caller, body: Body) -> Response:
         """The response to a decision of a caller who was admitted, and whose body was read."""
         service: Service = request.app.state.service
-        headers = dict(VARY)
+        id = service.new_id()
+        # A refusal has an id too, by which its client may speak of it.
+        headers = {**VARY, self.id_header: id}
         try:
             preference = read_preference(request.headers.getlist("prefer"))
-            accepted, replayed = await self._decide(request, service, caller, body, preference)
+            accepted, replayed = await self._decide(request, service, caller, id, body, preference)
             headers |= {self.id_header: accepted.id, **(REPLAYED if replayed else {})}
             if preference.applied:
                 headers["Preference-Applied"] = preference.applied
             response = await _told(service, caller, accepted, preference)
         except REFUSED as error:
             refusal = refusal_of(error)
-            _note(service, refusal, headers.get(self.id_header))
+            _note(service, refusal, headers[self.id_header])
             response = self.refuse(refusal)
         response.headers.update({**headers, **caller.headers})
         return response
 
     async def _decide(
-        self, request: Request, service: Service, caller: Caller, body: Body, preference: Preference
+        self, request: Request, service: Service, caller: Caller, id: str, body: Body, preference: Preference
     ) -> tuple[Accepted, bool]:
         """The decision asked for, and whether it is one that was asked for before."""
         dialect = DIALECTS[self.dialect]
@@ -97,7 +99,7 @@ class Door:
         patient = preference.wait_s is not None
         terms = terms_of(dialect.fields(body.value), caller, service.settings, twin=twin, patient=patient)
         wait_s = service.settings.sync_limit_s if preference.wait_s is None else preference.wait_s
-        id, key = service.new_id(), key_of(request)
+        key = key_of(request)
         if key is None:
             retried = any(request.headers.get(name, "0") != "0" for name in RETRY_COUNTS)
             earlier = await decision_of_twin(service.names, service.decisions, twin) if retried else None
@@ -126,7 +128,7 @@ class Door:
         return accepted, False
 
 
-def _note(service: Service, refusal: Refusal, id: str | None) -> None:
+def _note(service: Service, refusal: Refusal, id: str) -> None:
     """Count a refusal, and log one that is no fault of the client's. A full queue is refused too often."""
     service.metrics.refusals(refusal.code).inc()
     if refusal.status >= 500 and refusal.code != QUEUE_FULL:

@@ -6,12 +6,10 @@ first wrong field, `code` a stable name.
 
 from __future__ import annotations
 
-import math
-
 import orjson
 from fastapi import Response
 
-from api.refusals import Refusal
+from api.refusals import Refusal, headers_of
 from planner.dialects.tags import untagged
 from planner.errors import Location
 
@@ -40,13 +38,10 @@ def openai_error(refusal: Refusal) -> Response:
         status, code, param = 400, first.kind, path_of(first.loc) or None
         told = [f"{path}: {entry.message}" if (path := path_of(entry.loc)) else entry.message
                 for entry in refusal.entries[:MOST_TOLD]]  # fmt: skip
-        left = len(refusal.entries) - len(told)
+        left = len(refusal.entries) + refusal.untold - len(told)
         message = "; ".join(told) + (f"; and {left} more" if left else "")
     body = {"error": {"message": message, "type": _type(status), "param": param, "code": code}}
-    headers = dict(refusal.headers)
-    if (again := refusal.retry_after_s) is not None:
-        headers |= {"retry-after": str(math.ceil(again)), "retry-after-ms": str(round(1000 * again))}
-    return Response(orjson.dumps(body), status, headers, "application/json")
+    return Response(orjson.dumps(body), status, headers_of(refusal), "application/json")
 
 
 def path_of(loc: Location) -> str:

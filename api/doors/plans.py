@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
-from planner.schemas.compiler import compile_schema
-from planner.schemas.forms import outline
 from pydantic import BaseModel, Field
 
 from api.body import read_json
@@ -15,6 +13,8 @@ from api.problems import PROBLEM
 from api.refusals import REFUSED, Refusal, refusal_of
 from planner.dialects import systemone
 from planner.dialects.question_bodies import question_body
+from planner.schemas.compiler import compile_schema
+from planner.schemas.forms import outline
 
 router = APIRouter(prefix="/v1/compile", tags=["plans"], responses=PROBLEM)
 
@@ -69,7 +69,8 @@ async def compile_plan(request: Request, service: TheService, caller: TheAskingC
         body = await read_json(request, settings.max_body_bytes, settings.max_json_depth)
         if not isinstance(body.value, dict):
             raise Refusal(422, "invalid_request", "the body is no JSON object")
-        decision = systemone.parse({"model": "", "state": PLACEHOLDER, **body.value})
+        given = {name: value for name, value in body.value.items() if value is not None}
+        decision = systemone.parse({"model": "", "state": PLACEHOLDER, **given})
         found = await service.explain(decision, body.size)
     except REFUSED as error:
         raise refusal_of(error) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import json
 from typing import Any
 
 import orjson
@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 from api.doors.door import Door
 from api.doors.raw_route import RawRoute
 from api.openapi import decision_route
-from api.refusals import Entry, Refusal
+from api.refusals import Entry, Refusal, headers_of, told_entries
 from api.systemone_schemas import ERRORS, SystemOneError, SystemOneInvalid, SystemOneResponse
 from planner.dialects.systemone_request import SystemOneRequest
 
@@ -55,7 +55,9 @@ def _refuse(refusal: Refusal) -> Response:
     if usage is not None:
         return _error(400, "api_usage_error", f"{'.'.join(map(str, usage.loc))}: {usage.message}", refusal)
     if refusal.entries:
-        return _json(422, {"detail": [_entry(entry) for entry in refusal.entries]}, dict(refusal.headers))
+        return _json(
+            422, {"detail": [_entry(entry) for entry in told_entries(refusal)]}, dict(refusal.headers)
+        )
     if refusal.code == "max_tokens_exceeded":
         return _error(refusal.status, "max_tokens_exceeded", refusal.message, refusal)
     status = OVERLOADED if refusal.status in (503, 504) else refusal.status
@@ -67,14 +69,15 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 
 def _error(status: int, error_type: str, message: str, refusal: Refusal) -> Response:
-    headers = dict(refusal.headers)
-    if (again := refusal.retry_after_s) is not None:
-        headers |= {"retry-after": str(math.ceil(again)), "retry-after-ms": str(round(1000 * again))}
-    return _json(status, {"detail": {"error_type": error_type, "message": message}}, headers)
+    return _json(status, {"detail": {"error_type": error_type, "message": message}}, headers_of(refusal))
 
 
 def _json(status: int, body: Any, headers: dict[str, str]) -> Response:
-    content = orjson.dumps(body, default=str, option=orjson.OPT_NON_STR_KEYS)
+    try:
+        content = orjson.dumps(body, default=str, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:
+        # A value that was refused may hold whole numbers of any size.
+        content = json.dumps(body, default=str).encode()
     return Response(content, status_code=status, media_type="application/json", headers=headers)
 
 

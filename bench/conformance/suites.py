@@ -35,9 +35,9 @@ SUITES = (
         ),
     ),
     Suite(
-        "OpenAI Decisions and structured chat: the official client",
+        "OpenAI Decisions, structured chat and tool calls: the official client",
         "`openai`, sync and async.",
-        ("test_decisions_door.py", "test_chat_door.py"),
+        ("test_decisions_door.py", "test_chat_door.py", "test_tool_calls.py"),
     ),
     Suite(
         "Every door: plain HTTP",

@@ -10,7 +10,7 @@ import httpx2
 from pydantic import BaseModel
 
 from client.sdk import flow
-from client.sdk.base import Client, Handle, check_map
+from client.sdk.clients import Client, Handle, check_map
 from client.sdk.decision import Decision, M
 from client.sdk.drive import async_http, run_async
 from client.sdk.flow import Flow

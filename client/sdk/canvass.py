@@ -12,7 +12,7 @@ import httpx2
 from pydantic import BaseModel
 
 from client.sdk import flow
-from client.sdk.base import Client, Handle, check_map
+from client.sdk.clients import Client, Handle, check_map
 from client.sdk.decision import Decision, M
 from client.sdk.drive import run, sync_http
 from client.sdk.flow import Flow
@@ -30,8 +30,9 @@ class Canvass(Client[httpx2.Client]):
 
     `base_url` is `CANVASS_URL` of the environment by default, or else the server on this machine;
     `api_key` is `CANVASS_KEY`. `model` is the name of the served model. `timeout` is how many seconds a
-    call waits in all, `retries` how often a request is repeated that the server had no room for, or that
-    got no answer: it is the same decision each time, never a second one. `http_client` is an
+    call waits in all: for the server, for the limits of its key, for the decision. `retries` is how often
+    a request is repeated that the server had no room for, or that got no answer: it is the same decision
+    each time, never a second one. `http_client` is an
     `httpx2.Client` to use, which stays the caller's to close. May be used from several threads. Raises
     `BadUrl`, or `BadKey` of `client.errors`.
     """

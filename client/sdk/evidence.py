@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -14,44 +14,48 @@ at all, because what it hangs on did not hold; or by the schema, which lets only
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Evidence:
     """How one field came about. What does not apply to its kind is None.
 
-    `type` and `question` are the question's type and its id among `Decision.answers`. `distribution` has the
-    probability of each possible value by name, `confidence` that of the given one, `expectation` the expected
-    integer of a score. `start` and `end` are a span's place in the source, in code points. `attempts` counts
-    the reads or generations it took, `tokens` those that were written. `engine` and `model` say who read.
-    `raw` is all that the server said.
+    `type` and `question` are the question's type and its id among `Decision.answers`; a list that is asked
+    value by value has `questions`, their ids by value. `distribution` has the probability of each value by
+    name (of a list: that it is in it), `confidence` that of the given one, or of the weakest part,
+    `expectation` the expected integer of a score. `present` is the probability that there is a value at all,
+    of a field that may be None. `start` and `end` are a span's place in the source, in code points; `items`
+    has those of a list of spans, each with its confidence. `reason` says why a field was skipped. `attempts`
+    counts the reads or generations it took, `tokens` those that were written. `engine` and `model` say who
+    read. `raw` is all that the server said.
     """
 
     kind: Kind
     type: str | None = None
     question: str | None = None
+    questions: Mapping[str, str] | None = None
     distribution: Mapping[str, float] | None = None
     confidence: float | None = None
     expectation: float | None = None
+    present: float | None = None
     start: int | None = None
     end: int | None = None
+    items: Sequence[Mapping[str, Any]] | None = None
+    reason: str | None = None
     attempts: int | None = None
     tokens: int | None = None
     engine: str | None = None
     model: str | None = None
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        shown = ((one.name, getattr(self, one.name)) for one in fields(self) if one.repr)
+        return f"Evidence({', '.join(f'{name}={value!r}' for name, value in shown if value is not None)})"
+
 
 _PLAIN = (
-    "type",
-    "question",
-    "confidence",
-    "expectation",
-    "start",
-    "end",
-    "attempts",
-    "tokens",
-    "engine",
-    "model",
+    *("type", "question", "questions", "confidence", "expectation", "start", "end", "items", "reason"),
+    *("attempts", "tokens", "engine", "model"),
 )
+"""What has the same name in the server's answer."""
 
 
 class EvidenceMap(Mapping[str, Evidence]):
@@ -65,6 +69,7 @@ class EvidenceMap(Mapping[str, Evidence]):
             pointer: Evidence(
                 kind=told.get("kind", "read"),
                 distribution=told.get("probabilities"),
+                present=(told.get("present") or {}).get("probability"),
                 raw=told,
                 **{name: told.get(name) for name in _PLAIN},
             )

@@ -44,13 +44,16 @@ CREATED, ACCEPTED = 201, 202
 JOB_ID = "x-typesafe-request-id"
 """The header that names a decision's job."""
 
-MOST_WAIT_S = 60
-"""The longest wait that the server takes."""
+SLICE_S = 50.0
+"""How long one request waits: less than the 60 s that a server takes, and after which proxies give up."""
 
 FIRST_TRIES = 2
 """Attempts at a server that never answered: one that is not there should be told soon."""
 
-_BACKOFF_S, _MOST_BACKOFF_S = 0.5, 8.0
+OWN = (409, 429)
+"""Refusals for what the caller itself has under way, or asked too fast."""
+
+_LEAST_PAUSE_S, _BACKOFF_S, _MOST_BACKOFF_S = 0.1, 0.5, 8.0
 _SPARE_S = 30.0
 """How much longer than it was asked to wait a server may take, before its connection counts as dead."""
 
@@ -88,8 +91,8 @@ Flow = Generator[Call | Pause, Response, T]
 class Server:
     """The server as a client knows it: where, with which headers, which model to name, how patient to be.
 
-    `retries` is how often one call is repeated, `slice_s` how long one request may wait for a decision.
-    `heard` turns true with the first response.
+    `retries` is how often one call is repeated, `slice_s` how many seconds one request waits at most for a
+    decision. `heard` turns true with the first response.
     """
 
     url: str
@@ -97,7 +100,7 @@ class Server:
     model: str
     timeout_s: float
     retries: int
-    slice_s: float = MOST_WAIT_S
+    slice_s: float = SLICE_S
     heard: bool = False
 
 
@@ -192,7 +195,8 @@ def _asked(server: Server, call: Call, until: float) -> Flow[Response]:
             server.heard = True
             if not passing(response) or response.headers.get(JOB_ID):
                 return response
-        tries += 1
+        # Where it is the caller's own limit or first request that is in the way, only the time counts.
+        tries += response.status not in OWN
         absent = failure is not None and not failure.connected and not server.heard
         most = min(FIRST_TRIES, server.retries) if absent else server.retries
         pause = _pause(tries, retry_after_s(response))
@@ -273,7 +277,7 @@ def _until(server: Server, timeout: float | None) -> tuple[float, float]:
 
 def _wait(server: Server, until: float) -> float:
     """How long one request should wait, in seconds."""
-    return max(0.0, min(server.slice_s, MOST_WAIT_S, until - time.monotonic()))
+    return max(0.0, min(server.slice_s, until - time.monotonic()))
 
 
 def _once(options: Options) -> dict[str, str]:
@@ -282,10 +286,9 @@ def _once(options: Options) -> dict[str, str]:
 
 
 def _pause(tries: int, said: float | None) -> float:
-    """Seconds before the next attempt: what the server said and a little more, or twice as long each time."""
-    if said is not None:
-        return said * random.uniform(1.0, 1.1)
-    return float(min(_MOST_BACKOFF_S, _BACKOFF_S * 2 ** (tries - 1)) * random.uniform(0.5, 1.0))
+    """Seconds before the next attempt: twice as long each time, and no less than the server said."""
+    grown = min(_MOST_BACKOFF_S, _BACKOFF_S * 2.0 ** (tries - 1)) if tries else 0.0
+    return max(_LEAST_PAUSE_S, grown * random.uniform(0.5, 1.0), (said or 0.0) * random.uniform(1.0, 1.1))
 
 
 def _object(response: Response) -> dict[str, Any]:

@@ -51,15 +51,21 @@ def in_threads(
 ) -> Generator[Mapped[M], None, None]:
     """The results, in the order in which they come.
 
-    States are taken in the caller's thread: as many as run at once, then one more ahead of each result.
+    States are taken in the caller's thread: as many as run at once, then one more ahead of each result. What
+    their iterator raises is raised once the results of those before it were given.
     """
-    source = enumerate(states)
+    source, broken = enumerate(states), None
     done: queue.SimpleQueue[tuple[int, Any, Future[Decision[M]]]] = queue.SimpleQueue()
     stopping = threading.Event()
     threads = ThreadPoolExecutor(concurrency, thread_name_prefix="canvass-map")
 
     def begin() -> bool:
-        if (taken := next(source, None)) is None:
+        nonlocal source, broken
+        try:
+            taken = next(source, None)
+        except Exception as error:  # noqa: BLE001 - raised below, when nothing can be lost any more
+            source, broken, taken = enumerate(()), error, None
+        if taken is None:
             return False
         future = threads.submit(decide, taken[1], stopping)
         future.add_done_callback(lambda future: done.put((*taken, future)))
@@ -76,6 +82,8 @@ def in_threads(
                 result = _mapped(index, state, future)
                 advance(result.ok)
                 yield _checked(result, raise_on_error)
+        if broken is not None:
+            raise broken
     finally:
         stopping.set()
         threads.shutdown(wait=False, cancel_futures=True)
@@ -88,8 +96,10 @@ async def on_loop(
     progress: bool,
     raise_on_error: bool,
 ) -> AsyncGenerator[Mapped[M], None]:
-    """The results, in the order in which they come; the next state is awaited beside them."""
-    source = _numbered(states)
+    """The results, in the order in which they come; the next state is awaited beside them. What the states'
+    iterator raises is raised once the results of those before it were given.
+    """
+    source, broken = _numbered(states), None
     running: dict[asyncio.Task[Decision[M]], tuple[int, Any]] = {}
     upcoming: asyncio.Task[tuple[int, Any] | None] | None = asyncio.create_task(_next(source))
     try:
@@ -99,7 +109,8 @@ async def on_loop(
                 awaited = {*running, *([upcoming] if upcoming and room else [])}
                 finished, _ = await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
                 if upcoming in finished:
-                    taken = upcoming.result()
+                    broken = upcoming.exception()
+                    taken = None if broken else upcoming.result()
                     upcoming = asyncio.create_task(_next(source)) if taken else None
                     if taken:
                         running[asyncio.create_task(decide(taken[1]))] = taken
@@ -107,6 +118,8 @@ async def on_loop(
                     result = _mapped(*running.pop(task), task)
                     advance(result.ok)
                     yield _checked(result, raise_on_error)
+        if broken is not None:
+            raise broken
     finally:
         left = [*running, *([upcoming] if upcoming else [])]
         for one in left:

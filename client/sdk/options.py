@@ -43,7 +43,8 @@ class MapOptions(WaitOptions, total=False):
     reads under the job; `schema_version` is the caller's name of the schema, recorded with them. `images`:
     shown after the state. `deadline_ms`: how long the decision may take in all, the queue included.
     `metadata`: JSON that the job carries. `diagnostics`: have the plan that ran in `Decision.body`.
-    `model`: another model than the client's.
+    `model`: another model than the client's. `extra_body`: what else is to stand in the body, a
+    `webhook` say.
     """
 
     instructions: Any
@@ -55,6 +56,7 @@ class MapOptions(WaitOptions, total=False):
     images: Sequence[Image]
     deadline_ms: int
     metadata: Mapping[str, Any]
+    extra_body: Mapping[str, Any]
     diagnostics: bool
     model: str
 
@@ -98,6 +100,7 @@ def body_of(schema: Mapping[str, Any], state: Any, options: Options, model: str)
         "schema": schema,
         **{name: given[name] for name in _SENT if given.get(name) is not None},
     }
+    body |= options.get("extra_body") or {}
     if images := options.get("images"):
         body["images"] = [_image(image) for image in images]
     return json_of(body)

@@ -14,7 +14,7 @@ import orjson
 
 from engine.causal import NextToken, emulate
 from engine.codec import Codec
-from engine.errors import BadRequest, EngineError
+from engine.errors import BadRequest, EngineError, QueueFull
 from engine.work import CanvasRead, Generation, Piece, Row
 
 _MISSING = -20.0
@@ -47,7 +47,8 @@ class UpstreamBackend:
         try:
             async with session.get(f"{url}/v1/models") as response:
                 model = (await response.json())["data"][0]
-            length = context or model.get("max_model_len") or codec.context
+            served = model.get("max_model_len") or codec.context
+            length = min(context or served, served)
             backend = cls(url, session, codec, model["id"], int(length))
             await backend._check_tokenizer()
         except (aiohttp.ClientError, KeyError, IndexError, EngineError) as error:
@@ -68,6 +69,8 @@ class UpstreamBackend:
         }
         if generation.stop:
             body["stop"] = list(generation.stop)
+        if generation.keeps_special:
+            body["skip_special_tokens"] = False
         if generation.stop_ids:
             body["stop_token_ids"] = sorted(generation.stop_ids)
         if generation.schema is not None:
@@ -101,13 +104,15 @@ class UpstreamBackend:
     async def _next_token(self, wanted: NextToken) -> dict[int, float]:
         body: dict[str, Any] = {"prompt": wanted.prefix, "max_tokens": 1, "temperature": 0}
         asked = {"logprobs": wanted.top, "logprob_token_ids": list(wanted.asked)}
+        likeliest = {"logprobs": _FALLBACK_TOP}
         try:
-            choice = await self._complete(body | (asked if self._exact else {"logprobs": _FALLBACK_TOP}))
+            choice = await self._complete(body | (asked if self._exact else likeliest))
         except BadRequest:
             if not self._exact:
                 raise
+            choice = await self._complete(body | likeliest)
+            # It was the field that it refused, and not the read.
             self._exact = False
-            choice = await self._complete(body | {"logprobs": _FALLBACK_TOP})
         reported = self._by_id(choice["logprobs"]["top_logprobs"][0])
         floor = min(_MISSING, min(reported.values()) - 1)
         top = sorted(reported, key=lambda token: -reported[token])[: wanted.top]
@@ -124,6 +129,8 @@ class UpstreamBackend:
             raise EngineError(f"the upstream cannot be reached: {error}") from error
         if response.status == 400:
             raise BadRequest(f"the upstream refused: {raw[:500].decode(errors='replace')}")
+        if response.status == 503:
+            raise QueueFull("the upstream has no room")
         if response.status != 200:
             raise EngineError(f"the upstream answered {response.status}")
         choice: dict[str, Any] = orjson.loads(raw)["choices"][0]

@@ -10,8 +10,8 @@ from planner.dialects.chat_request import decision_fields
 from planner.dialects.dialect import Dialect
 
 DIALECTS: dict[str, Dialect] = {
-    "systemone": Dialect(systemone.parse, systemone.render),
-    "decisions": Dialect(decisions.parse, decisions.render, images=decisions.images_in),
-    "chat": Dialect(chat.parse, chat.render, decision_fields, chat.images_in),
+    "systemone": Dialect(systemone.parse, systemone.render, systemone.images_in),
+    "decisions": Dialect(decisions.parse, decisions.render, decisions.images_in),
+    "chat": Dialect(chat.parse, chat.render, chat.images_in, decision_fields),
 }
 """Every dialect under the name that `Decision.door` carries."""

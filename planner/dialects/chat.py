@@ -13,44 +13,45 @@ from planner.dialects.chat_request import (
     ChatSpan,
     ChatSpans,
     decision_fields,
-    image_urls,
     level_words,
+    may_show_images,
     state_of,
 )
 from planner.dialects.decisions import salt_of
 from planner.dialects.diagnostics import diagnostics
 from planner.dialects.dialect import Timing
-from planner.dialects.image_fields import NOTHING, Marks, Shown, require_no_mark
+from planner.dialects.image_fields import NOTHING, Place, Sent, Shown, sent_in, with_parts
 from planner.dialects.span_answers import span_answer
-from planner.dialects.systemone import DECIMALS, answer_words, options_of
+from planner.dialects.systemone import DECIMALS, answer_words, extras_of, options_of
 from planner.dialects.systemone_request import text_of
 from planner.errors import Invalid
 
 
-def images_in(body: Any) -> dict[str, list[str]]:
-    """The URLs of the images in the state's parts, in their order."""
-    return {"images": image_urls(body)}
+def images_in(body: Any) -> Sent:
+    """The images in the state's parts, in their order. Raises as `parse` does."""
+    return sent_in(lambda place: _decision(body, place)) if may_show_images(body) else Sent()
 
 
 def parse(body: Any, shown: Shown = NOTHING) -> Decision:
     """The decision of a decoded body and its images. Raises pydantic's ValidationError, or Invalid."""
+    return with_parts(lambda place: _decision(body, place), shown)
+
+
+def _decision(body: Any, place: Place) -> Decision:
     fields = decision_fields(body)
     model, key = body.get("model"), body.get("prompt_cache_key")
     if not isinstance(model, str):
         raise Invalid(("model",), "a decision names its model", kind="missing", given=model)
     schema = ChatSchema.model_validate(fields)
     known = {question.id: question for question in schema.questions}
-    if shown.images:
-        require_no_mark(body)
     return Decision(
         model=model,
-        state=state_of(body, Marks(shown)),
+        state=state_of(body, place),
         questions=tuple(_question(question, known) for question in schema.questions),
         options=options_of(schema),
         door="chat",
         extended=True,
         salt=salt_of(key if isinstance(key, str) else None),
-        images=shown.images,
     )
 
 
@@ -103,7 +104,9 @@ def render(decision: Decision, answers: Answers, timing: Timing) -> dict[str, An
             "completion_tokens": answers.output_tokens,
             "total_tokens": answers.input_tokens + answers.output_tokens,
             "prompt_tokens_details": {"cached_tokens": answers.cached_tokens},
-            "completion_tokens_details": {"reasoning_tokens": 0},
+            "completion_tokens_details": {
+                "reasoning_tokens": answers.thought.tokens if answers.thought else 0
+            },
         },
     }
 
@@ -130,11 +133,4 @@ def _answer(question: Question, reading: Reading | None) -> dict[str, Any] | Non
         case _:
             score = round(expectation(reading.probabilities), DECIMALS)
             answer |= {"score": score, "level": best}
-    answer["label_mass"] = round(reading.label_mass, DECIMALS)
-    if reading.draws > 1:
-        answer |= {
-            "stderr": round(reading.stderr[best], DECIMALS),
-            "agreement": round(reading.agreement, DECIMALS),
-            "draws": reading.draws,
-        }
-    return answer
+    return answer | extras_of(reading)

@@ -8,13 +8,14 @@ Extensions may also stand in the body itself, beside `model`; the schema's own w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from planner.decision import NO, YES, Alternative, as_text
-from planner.dialects.image_fields import Marks
+from planner.decision import Alternative, as_text
+from planner.dialects.image_fields import Place
 from planner.dialects.systemone_request import (
     MAX_ITEMS,
     MAX_QUESTIONS,
@@ -64,10 +65,10 @@ def decision_fields(body: Any) -> dict[str, Any]:
     return {**beside, **schema}
 
 
-def state_of(body: Any, marks: Marks) -> Any:
+def state_of(body: Any, place: Place) -> Any:
     """The state of a decision: the JSON object or array that the second message spells, else its text.
 
-    Raises Invalid.
+    `place` says what stands for an image. Raises Invalid.
     """
     messages = body["messages"]
     if len(messages) != 2:
@@ -79,7 +80,7 @@ def state_of(body: Any, marks: Marks) -> Any:
         )
     content = messages[1].get("content") if isinstance(messages[1], dict) else None
     loc = ("messages", 1, "content")
-    text = content if isinstance(content, str) else _joined(content, loc, marks)
+    text = content if isinstance(content, str) else _joined(content, loc, place)
     value = _value(text, loc) if text.lstrip()[:1] in ("{", "[") else None
     return value if isinstance(value, dict | list) else text
 
@@ -105,33 +106,38 @@ def _is_text(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
 
 
-def _joined(content: Any, loc: Location, marks: Marks) -> str:
-    """The parts of a state, a line each; images as their marks."""
+def _joined(content: Any, loc: Location, place: Place) -> str:
+    """The parts of a state, a line each."""
     if not isinstance(content, list) or not content:
         raise Invalid(loc, "a state is a string, or a list of parts", kind="string_type", given=content)
     lines: list[str] = []
-    for place, part in enumerate(content):
+    for number, part in enumerate(content):
         if isinstance(part, dict) and part.get("type") == "image_url":
-            lines.append(marks.next((*loc, place)))
+            lines.append(place((*loc, number, "image_url", "url"), _url_of(part, (*loc, number))))
         elif _is_text(part):
             lines.append(part["text"])
         else:
             message = "a part is {type: text, text} or {type: image_url, image_url: {url}}"
-            raise Invalid((*loc, place), message, kind="part_type", given=part)
+            raise Invalid((*loc, number), message, kind="part_type", given=part)
     return "\n".join(lines)
 
 
-def image_urls(body: Any) -> list[str]:
-    """The URLs of the images in the state's parts, in their order; empty ones for those that are none."""
+def _url_of(part: Mapping[str, Any], loc: Location) -> str:
+    image = part.get("image_url")
+    url = image.get("url") if isinstance(image, dict) else None
+    if not isinstance(url, str):
+        message = "an image part is {type: image_url, image_url: {url}}"
+        raise Invalid((*loc, "image_url"), message, kind="part_type", given=image)
+    return url
+
+
+def may_show_images(body: Any) -> bool:
+    """Whether a part of the state, in a body that nobody has checked, says that it is an image."""
     messages = body.get("messages") if isinstance(body, dict) else None
     state = messages[1] if isinstance(messages, list) and len(messages) > 1 else None
     content = state.get("content") if isinstance(state, dict) else None
-    urls = [
-        part.get("image_url")
-        for part in (content if isinstance(content, list) else ())
-        if isinstance(part, dict) and part.get("type") == "image_url"
-    ]
-    return [str(url.get("url") or "") if isinstance(url, dict) else "" for url in urls]
+    parts = content if isinstance(content, list) else ()
+    return any(isinstance(part, dict) and part.get("type") == "image_url" for part in parts)
 
 
 class _Model(BaseModel):
@@ -178,8 +184,7 @@ class ChatNoul(_ChatQuestion):
 
     def alternatives(self) -> tuple[Alternative, ...]:
         """Yes, then no."""
-        criteria = self.criteria or NoulCriteria()
-        return (Alternative(YES, text_of(criteria.true)), Alternative(NO, text_of(criteria.false)))
+        return (self.criteria or NoulCriteria()).alternatives()
 
 
 class ChatChoice(_ChatQuestion):

@@ -42,8 +42,8 @@ from planner.dialects.decisions_request import (
 )
 from planner.dialects.diagnostics import diagnostics
 from planner.dialects.dialect import Timing
-from planner.dialects.image_fields import NOTHING, Marks, Shown, require_no_mark
-from planner.dialects.systemone import DECIMALS, options_of
+from planner.dialects.image_fields import NOTHING, Place, Sent, Shown, sent_in, with_parts
+from planner.dialects.systemone import DECIMALS, extras_of, options_of
 from planner.dialects.systemone_request import Extensions
 from planner.errors import Invalid, Location
 from planner.json_depth import TooDeep, json_of
@@ -51,44 +51,49 @@ from planner.json_depth import TooDeep, json_of
 _EXTENSION_FIELDS = frozenset(Extensions.model_fields)
 
 
-def images_in(body: Any) -> dict[str, list[str]]:
-    """The URLs of the images in a body's parts, in their order; empty ones for those that are none."""
+def images_in(body: Any) -> Sent:
+    """The images in a body's parts, in the order in which they are read. Raises as `parse` does."""
+    if not _may_show_images(body):
+        return Sent()
+    request = DecisionsRequest.model_validate(body)
+    return sent_in(lambda place: _decision(request, place))
+
+
+def _may_show_images(body: Any) -> bool:
+    """Whether a part of a body that nobody has checked says that it is an image."""
     if not isinstance(body, dict):
-        return {"images": []}
-    contents = [
-        content
-        for field, names in (("input", ("content", "output")), ("questions", ("instructions",)))
+        return False
+    items = [
+        item
+        for field in ("input", "questions")
         for item in (body[field] if isinstance(body.get(field), list) else ())
         if isinstance(item, dict)
-        for name in names
-        if isinstance(content := item.get(name), list)
     ]
-    urls = [
-        part.get("image_url")
+    contents = [item.get(name) for item in items for name in ("content", "output", "instructions")]
+    return any(
+        isinstance(part, dict) and part.get("type") == "input_image"
         for content in contents
-        for part in content
-        if isinstance(part, dict) and part.get("type") == "input_image"
-    ]
-    return {"images": [url if isinstance(url, str) else "" for url in urls]}
+        for part in (content if isinstance(content, list) else ())
+    )
 
 
 def parse(body: Any, shown: Shown = NOTHING) -> Decision:
     """The decision of a decoded body and its images. Raises pydantic's ValidationError, or Invalid."""
     request = DecisionsRequest.model_validate(body)
-    if shown.images:
-        require_no_mark(body)
-    marks = Marks(shown)
+    return with_parts(lambda place: _decision(request, place), shown)
+
+
+def _decision(request: DecisionsRequest, place: Place) -> Decision:
     return Decision(
         model=request.model,
-        state=state_of(request.input, marks),
+        state=state_of(request.input, place),
         questions=tuple(
-            _question(place, question, marks) for place, question in enumerate(request.questions)
+            _question(number, question, place) for number, question in enumerate(request.questions)
         ),
         options=options_of(request),
         door="decisions",
         extended=bool(request.model_fields_set & _EXTENSION_FIELDS),
         salt=salt_of(request.prompt_cache_key),
-        images=shown.images,
     )
 
 
@@ -97,8 +102,8 @@ def salt_of(prompt_cache_key: str | None) -> str:
     return "" if not prompt_cache_key else blake2b(prompt_cache_key.encode(), digest_size=16).hexdigest()
 
 
-def state_of(given: str | list[Item], marks: Marks) -> Any:
-    """The state that an input stands for, images as their marks. Raises Invalid."""
+def state_of(given: str | list[Item], place: Place) -> Any:
+    """The state that an input stands for, with what `place` gives for an image. Raises Invalid."""
     if isinstance(given, str):
         return given
     _check_calls(given)
@@ -109,8 +114,8 @@ def state_of(given: str | list[Item], marks: Marks) -> Any:
         and first.role == "user"
         and _is_one(first.content)
     ):
-        return _read(first.content, ("input", 0, "content"), marks)
-    return [_item(item, ("input", place), marks) for place, item in enumerate(given)]
+        return _read(first.content, ("input", 0, "content"), place)
+    return [_item(item, ("input", number), place) for number, item in enumerate(given)]
 
 
 def _is_one(content: Content) -> bool:
@@ -134,20 +139,20 @@ def _check_calls(items: list[Item]) -> None:
                 )
 
 
-def _item(item: Item, loc: Location, marks: Marks) -> dict[str, Any]:
+def _item(item: Item, loc: Location, place: Place) -> dict[str, Any]:
     match item:
         case InputMessage():
             told = {
                 "role": item.role,
                 "phase": item.phase,
-                "content": _read(item.content, (*loc, "content"), marks),
+                "content": _read(item.content, (*loc, "content"), place),
             }
         case FunctionCall():
             told = {**_call(item), "arguments": _arguments(item.arguments)}
         case CustomToolCall():
             told = {**_call(item), "input": item.input}
         case _:
-            output = _read(item.output, (*loc, "output"), marks)
+            output = _read(item.output, (*loc, "output"), place)
             told = {"type": item.type, "call_id": item.call_id, "output": output}
     return {name: value for name, value in told.items() if value is not None}
 
@@ -170,18 +175,18 @@ def _arguments(text: str) -> Any:
     return value if isinstance(value, dict) else text
 
 
-def _read(content: Content, loc: Location, marks: Marks) -> Any:
+def _read(content: Content, loc: Location, place: Place) -> Any:
     """What the model reads of a content: one text or value, or a list of them."""
     if isinstance(content, str):
         return content
-    parts = [_part(part, (*loc, place), marks) for place, part in enumerate(content)]
+    parts = [_part(part, (*loc, number), place) for number, part in enumerate(content)]
     return parts[0] if len(parts) == 1 else parts
 
 
-def _part(part: AnyPart, loc: Location, marks: Marks) -> Any:
+def _part(part: AnyPart, loc: Location, place: Place) -> Any:
     match part:
         case InputImage():
-            return marks.next(loc)
+            return place((*loc, "image_url"), part.image_url)
         case InputJson():
             return part.data
         case RefusalPart():
@@ -190,16 +195,16 @@ def _part(part: AnyPart, loc: Location, marks: Marks) -> Any:
             return part.text
 
 
-def _question(place: int, question: DecisionsQuestion, marks: Marks) -> Question:
-    read = _read(question.instructions, ("questions", place, "instructions"), marks)
+def _question(number: int, question: DecisionsQuestion, place: Place) -> Question:
+    read = _read(question.instructions, ("questions", number, "instructions"), place)
     several = isinstance(question.instructions, list) and isinstance(read, list)
     instructions = "\n".join(map(as_text, read)) if several else as_text(read)
-    id, name = str(place), question.name
+    id, name = str(number), question.name
     match question:
         case PredicateQuestion():
             return Question(id, "noul", instructions, (Alternative(YES), Alternative(NO)), name=name)
         case DecisionsScoreQuestion():
-            levels = tuple(_level(number, level) for number, level in enumerate(question.levels))
+            levels = tuple(_level(at, level) for at, level in enumerate(question.levels))
             return Question(id, "score", instructions, levels, name=name)
         case _:
             return Question(id, "choice", instructions, _choices(question.choices), name=name)
@@ -230,7 +235,7 @@ def render(decision: Decision, answers: Answers, timing: Timing) -> dict[str, An
         "model": answers.model,
         "answers": [
             _answer(question, answers.readings[question.id])
-            | (_extras(answers.readings[question.id]) if decision.extended else {})
+            | (extras_of(answers.readings[question.id]) if decision.extended else {})
             for question in decision.questions
         ],
         "usage": {
@@ -275,14 +280,3 @@ def _answer(question: Question, reading: Reading) -> dict[str, Any]:
                     for level, (label, p) in enumerate(zip(sources, probabilities, strict=True))
                 ],
             }
-
-
-def _extras(reading: Reading) -> dict[str, Any]:
-    extras: dict[str, Any] = {"label_mass": round(reading.label_mass, DECIMALS)}
-    if reading.draws > 1:
-        extras |= {
-            "stderr": round(reading.stderr[reading.best], DECIMALS),
-            "agreement": round(reading.agreement, DECIMALS),
-            "draws": reading.draws,
-        }
-    return extras

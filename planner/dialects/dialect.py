@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from planner.answers import Answers
 from planner.decision import Decision
-from planner.dialects.image_fields import NOTHING, Shown
+from planner.dialects.image_fields import NOTHING, Sent, Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Dialect:
 
     `parse` makes a decision of a decoded JSON body and raises Invalid or pydantic's ValidationError;
     `render` makes the response body of a decision's answers. `fields` finds the fields of the job
-    (`JobFields`) in a body that `parse` took, `images` those that bring images (`assets`, `images`) in one
-    that it has not yet seen.
+    (`JobFields`) in a body that `parse` took, `images` the images in one that it has not yet seen, and raises
+    as `parse` does.
     """
 
     parse: Parse
     render: Callable[[Decision, Answers, Timing], dict[str, Any]]
+    images: Callable[[Any], Sent]
     fields: Callable[[Any], Any] = _whole
-    images: Callable[[Any], Any] = _whole

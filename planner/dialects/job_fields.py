@@ -7,10 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 from pydantic_core import PydanticCustomError
 
+from planner.dialects.bounds import at_most
+
 MOST_METADATA = 16_384
 """Bytes that `metadata` may take as JSON."""
 
 MOST_URL = 2048
+MOST_EVENTS = 16
 
 _JSON: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
@@ -21,7 +24,9 @@ class JobFields(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     webhook: Annotated[str, Field(max_length=MOST_URL)] | None = None
-    webhook_events_filter: tuple[Literal["start", "completed"], ...] = ("completed",)
+    webhook_events_filter: Annotated[
+        tuple[Literal["start", "completed"], ...], Field(fail_fast=True), at_most(MOST_EVENTS)
+    ] = ("completed",)
     metadata: dict[str, Any] | None = None
     deadline_ms: Annotated[int, Field(ge=1, strict=True)] | None = None
 

@@ -18,7 +18,9 @@ def question_body(question: Question) -> dict[str, Any]:
         "ask_if": {id: list(answers) for id, answers in question.ask_if.items()},
         "alone": question.alone,
     }
-    return {name: value for name, value in body.items() if value or (name == "criteria" and value is True)}
+    said = {name: value for name, value in body.items() if value not in (None, [], {}, False)}
+    # A schema is always said, also one that says nothing.
+    return said | {"criteria": question.schema} if question.type == "object" else said
 
 
 def _criteria(question: Question) -> Any:

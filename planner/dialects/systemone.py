@@ -8,7 +8,7 @@ from planner.answers import Answers, Reading, choice_confidence, expectation, sc
 from planner.decision import Decision, Options, Question
 from planner.dialects.diagnostics import diagnostics
 from planner.dialects.dialect import Timing
-from planner.dialects.image_fields import NOTHING, Shown, with_images
+from planner.dialects.image_fields import NOTHING, Read, Sent, Shown, unmarked, with_placeholders
 from planner.dialects.object_answers import object_answer
 from planner.dialects.span_answers import span_answer
 from planner.dialects.systemone_request import (
@@ -37,31 +37,50 @@ _QUESTION_EXTENSIONS = frozenset({"depends_on", "ask_if", "alone"})
 
 def parse(body: Any, shown: Shown = NOTHING) -> Decision:
     """The decision of a decoded body and its images. Raises pydantic's ValidationError, or Invalid."""
-    shape = SchemaRequest if isinstance(body, dict) and "schema" in body else SystemOneRequest
-    request = shape.model_validate(with_images(body, shown) if shown.images else body)
+    request = _validated(body)
     if not shown.images and (request.assets or request.images):
         raise Invalid(
             ("assets" if request.assets else "images",), "images are not taken here", kind="not_served"
         )
+    return with_placeholders(lambda read: _decision(request, read), shown)
+
+
+def images_in(body: Any) -> Sent:
+    """The images that a body brings. Raises pydantic's ValidationError."""
+    if not (isinstance(body, dict) and (body.get("assets") or body.get("images"))):
+        return Sent()
+    request = _validated(body)
+    listed = tuple((("images", place), image) for place, image in enumerate(request.images))
+    return Sent(request.assets or {}, listed)
+
+
+def _validated(body: Any) -> SystemOneRequest | SchemaRequest:
+    shape = SchemaRequest if isinstance(body, dict) and "schema" in body else SystemOneRequest
+    return shape.model_validate(body)
+
+
+def _decision(request: SystemOneRequest | SchemaRequest, read: Read) -> Decision:
+    """A decision whose texts are what `read` makes of them."""
     schema = request.value_schema if isinstance(request, SchemaRequest) else None
     return Decision(
         model=request.model,
-        state=request.state,
-        questions=questions_of(request),
-        options=options_of(request),
+        state=read(request.state),
+        questions=questions_of(request, read),
+        options=options_of(request, read),
         door="systemone",
         extended=_is_extended(request),
-        images=shown.images,
         schema=schema,
         schema_version=request.schema_version,
     )
 
 
-def questions_of(request: SystemOneRequest | SchemaRequest) -> tuple[Question, ...]:
-    """The questions that a request asks, or those that its schema compiles to. Raises Invalid."""
+def questions_of(request: SystemOneRequest | SchemaRequest, read: Read = unmarked) -> tuple[Question, ...]:
+    """The questions that a request asks, or those that its schema compiles to, whose texts are left as they
+    are. Raises Invalid.
+    """
     if isinstance(request, SchemaRequest):
         return compile_schema(request.value_schema, ("schema",)).questions
-    return tuple(_question(id, question) for id, question in request.questions.items())
+    return tuple(_question(id, question, read) for id, question in request.questions.items())
 
 
 def _is_extended(request: SystemOneRequest | SchemaRequest) -> bool:
@@ -73,7 +92,7 @@ def _is_extended(request: SystemOneRequest | SchemaRequest) -> bool:
     )
 
 
-def _question(id: str, question: AnyQuestion) -> Question:
+def _question(id: str, question: AnyQuestion, read: Read) -> Question:
     if isinstance(question, BoxQuestion):
         raise Invalid(
             ("questions", id, "type"),
@@ -86,8 +105,8 @@ def _question(id: str, question: AnyQuestion) -> Question:
     return Question(
         id=id,
         type=question.type,
-        instructions=text_of(question.instructions),
-        alternatives=() if isinstance(question, _Unlabelled) else question.alternatives(),
+        instructions=text_of(read(question.instructions)),
+        alternatives=() if isinstance(question, _Unlabelled) else question.alternatives(read),
         depends_on=question.depends_on,
         ask_if={needed: answer_words(values) for needed, values in question.ask_if.items()},
         alone=question.alone,
@@ -114,10 +133,10 @@ def _max_items(question: AnyQuestion) -> int:
     return (question.criteria or SpansCriteria()).max_items
 
 
-def options_of(request: Extensions) -> Options:
+def options_of(request: Extensions, read: Read = unmarked) -> Options:
     """How a decision with these extensions is read."""
     return Options(
-        instructions=text_of(request.instructions),
+        instructions=text_of(read(request.instructions)),
         samples=None if request.samples == "auto" else request.samples,
         auto_threshold=request.auto_threshold,
         auto_max=request.auto_max,
@@ -184,6 +203,12 @@ def _answer(decision: Decision, question: Question, answers: Answers, prefix: st
     if question.type == "object":
         return object_answer(answers.objects[question.id])
     reading = answers.readings[question.id]
+    extras = {prefix + name: value for name, value in extras_of(reading).items()}
+    return _typed_answer(question, reading) | extras
+
+
+def extras_of(reading: Reading) -> dict[str, Any]:
+    """What an answer says of its reads, beyond what the doors' own APIs do."""
     extras: dict[str, Any] = {"label_mass": round(reading.label_mass, DECIMALS)}
     if reading.draws > 1:
         extras |= {
@@ -191,7 +216,7 @@ def _answer(decision: Decision, question: Question, answers: Answers, prefix: st
             "agreement": round(reading.agreement, DECIMALS),
             "draws": reading.draws,
         }
-    return _typed_answer(question, reading) | {prefix + name: value for name, value in extras.items()}
+    return extras
 
 
 def _typed_answer(question: Question, reading: Reading) -> dict[str, Any]:

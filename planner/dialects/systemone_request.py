@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainValidator,
+    Tag,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from planner.decision import NO, YES, Alternative, as_text
-from planner.dialects.image_fields import Assets, Images
+from planner.dialects.bounds import at_most, few_wrong
+from planner.dialects.image_fields import Assets, Images, Read, unmarked
 from planner.dialects.job_fields import JobFields
 from planner.formats import MAX_LEVELS, MAX_OPTIONS
 from planner.spans.blanks import MOST_TOKENS
@@ -24,15 +33,23 @@ MAX_VERSION = 200
 AskIfValue = bool | int | str
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str | dict | list)
+
+
 def _checked_text(value: Any) -> Any:
-    if not isinstance(value, str | dict | list):
+    if not _is_text(value):
         raise PydanticCustomError("text_type", "Input should be a string, an object or an array")
     return value
 
 
-def _checked_ask_if(value: Any) -> Any:
+def _is_ask_if(value: Any) -> bool:
     values = value if isinstance(value, list) else [value]
-    if not values or not all(isinstance(one, bool | int | str) for one in values):
+    return bool(values) and all(isinstance(one, bool | int | str) for one in values)
+
+
+def _checked_ask_if(value: Any) -> Any:
+    if not _is_ask_if(value):
         raise PydanticCustomError("ask_if_type", "Input should be an answer, or a list of answers")
     return value
 
@@ -63,6 +80,9 @@ Samples = Annotated[
 ]
 Flag = Annotated[bool, Field(strict=True)]
 QuestionId = Annotated[str, Field(min_length=1)]
+QuestionIds = Annotated[
+    tuple[str, ...], Field(max_length=MAX_QUESTIONS, fail_fast=True), at_most(MAX_QUESTIONS)
+]
 
 
 def text_of(value: Any) -> str | None:
@@ -76,8 +96,10 @@ class _Model(BaseModel):
 
 class _Question(_Model):
     instructions: Text | None = None
-    depends_on: tuple[str, ...] = ()
-    ask_if: dict[str, AskIf] = {}
+    depends_on: QuestionIds = ()
+    ask_if: Annotated[
+        dict[str, AskIf], few_wrong(_is_ask_if, "answers, or lists of them"), at_most(MAX_QUESTIONS)
+    ] = {}
     alone: Flag = False
 
 
@@ -87,6 +109,10 @@ class NoulCriteria(_Model):
     true: Text | None = None
     false: Text | None = None
 
+    def alternatives(self, read: Read = unmarked) -> tuple[Alternative, ...]:
+        """Yes, then no."""
+        return (Alternative(YES, text_of(read(self.true))), Alternative(NO, text_of(read(self.false))))
+
 
 class NoulQuestion(_Question):
     """A yes/no question."""
@@ -94,33 +120,40 @@ class NoulQuestion(_Question):
     type: Literal["noul"]
     criteria: NoulCriteria | None = None
 
-    def alternatives(self) -> tuple[Alternative, ...]:
+    def alternatives(self, read: Read = unmarked) -> tuple[Alternative, ...]:
         """Yes, then no."""
-        criteria = self.criteria or NoulCriteria()
-        return (Alternative(YES, text_of(criteria.true)), Alternative(NO, text_of(criteria.false)))
+        return (self.criteria or NoulCriteria()).alternatives(read)
 
 
 class ChoiceQuestion(_Question):
     """One of up to 255 named options."""
 
     type: Literal["choice"]
-    criteria: dict[str, Text | None] = Field(min_length=1, max_length=MAX_OPTIONS)
+    criteria: Annotated[
+        dict[str, Text | None],
+        Field(min_length=1, max_length=MAX_OPTIONS),
+        few_wrong(lambda text: text is None or _is_text(text), "strings, objects, arrays or null"),
+        at_most(MAX_OPTIONS),
+    ]
 
-    def alternatives(self) -> tuple[Alternative, ...]:
+    def alternatives(self, read: Read = unmarked) -> tuple[Alternative, ...]:
         """The options in the order given."""
-        return tuple(Alternative(name, text_of(description)) for name, description in self.criteria.items())
+        return tuple(
+            Alternative(name, text_of(read(description))) for name, description in self.criteria.items()
+        )
 
 
 class ScoreQuestion(_Question):
     """One of up to ten ordered levels, counted from zero."""
 
     type: Literal["score"]
-    criteria: list[Text] = Field(min_length=1, max_length=MAX_LEVELS)
+    criteria: Annotated[list[Text], Field(min_length=1, max_length=MAX_LEVELS), at_most(MAX_LEVELS)]
 
-    def alternatives(self) -> tuple[Alternative, ...]:
+    def alternatives(self, read: Read = unmarked) -> tuple[Alternative, ...]:
         """The levels in order, each with the text it came with."""
         return tuple(
-            Alternative(str(level), text_of(text), source=text) for level, text in enumerate(self.criteria)
+            Alternative(str(level), text_of(read(text)), source=text)
+            for level, text in enumerate(self.criteria)
         )
 
 
@@ -185,7 +218,7 @@ class Extensions(JobFields):
     auto_threshold: float = Field(default=0.1, ge=0, allow_inf_nan=False, strict=True)
     steps: int = Field(default=1, ge=1, le=MAX_STEPS, strict=True)
     joint: Flag = False
-    ask: Annotated[list[str], Field(min_length=1)] | None = None
+    ask: Annotated[tuple[str, ...], Field(min_length=1, fail_fast=True), at_most(MAX_QUESTIONS)] | None = None
     chunk_rows: Annotated[int, Field(ge=1, strict=True)] | None = None
     chunk_prompt: Literal["own", "shared"] = "own"
     sequential: Flag = False
@@ -217,7 +250,11 @@ class _Request(Extensions):
 class SystemOneRequest(_Request):
     """The body of `POST /v1/systemone`. Unknown top-level fields are ignored."""
 
-    questions: dict[QuestionId, AnyQuestion] = Field(min_length=1, max_length=MAX_QUESTIONS)
+    questions: Annotated[
+        dict[QuestionId, AnyQuestion],
+        Field(min_length=1, max_length=MAX_QUESTIONS),
+        at_most(MAX_QUESTIONS),
+    ]
 
 
 class SchemaRequest(_Request):

@@ -11,7 +11,7 @@ import orjson
 
 from planner.errors import Invalid, Location
 from planner.schemas.finite import hopeless
-from planner.schemas.keywords import IN_PLACE, Pointer, Schemas
+from planner.schemas.keywords import IN_PLACE, Pointer, Schemas, told_types
 from planner.schemas.values import PATTERN_SIZE, validator_of
 
 MAX_BYTES = 64 * 1024
@@ -25,6 +25,9 @@ MAX_PATTERNS = 200
 
 MAX_IN_PLACE = 10_000
 """Most schemas that one value may have to be held against, references followed and repeats counted."""
+
+MAX_CHAIN = 64
+"""Longest chain of schemas, references followed, that one value is held against."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -62,7 +65,7 @@ def check_schema(schema: Any, loc: Location = ()) -> None:
             _check_node(schemas, place, node, loc)
     _check_in_place(schemas, loc)
     _check_patterns(schemas, loc)
-    if () in hopeless(schemas, lambda node: node.get("required", ())):
+    if () in hopeless(schemas, lambda node: node.get("required", ()), told_types):
         raise Invalid(loc, "no value can ever be valid against this schema", kind="schema_unsatisfiable")
     try:
         validator_of(schema)
@@ -165,11 +168,12 @@ def _contradictions(node: dict[str, Any]) -> Iterator[str]:
 
 
 def _check_in_place(schemas: Schemas, loc: Location) -> None:
-    """A value must not be held against a schema for ever, nor against too many.
+    """A value must not be held against a schema for ever, nor against too many, nor through too many.
 
     Counted from the innermost outwards, without recursion: a chain of references may be long.
     """
     counts: dict[Pointer, int] = {}
+    lengths: dict[Pointer, int] = {}
     entered: dict[Pointer, list[Pointer]] = {}
     stack = list(schemas.nodes)
     while stack:
@@ -179,6 +183,10 @@ def _check_in_place(schemas: Schemas, loc: Location) -> None:
         elif place in entered:
             stack.pop()
             counts[place] = 1 + sum(counts[one] for one in entered[place])
+            lengths[place] = 1 + max((lengths[one] for one in entered[place]), default=0)
+            if lengths[place] > MAX_CHAIN:
+                told = f"a value is held against a chain of more than {MAX_CHAIN} schemas here"
+                raise Invalid((*loc, *place), told, kind="schema_too_deep")
             if counts[place] > MAX_IN_PLACE:
                 told = f"a value would be held against more than {MAX_IN_PLACE} schemas here"
                 raise Invalid((*loc, *place), told, kind="schema_too_wide")

@@ -14,12 +14,13 @@
 | an object with declared fields; a tuple | its parts, in place |
 | anything else | an object question: the model writes it |
 
-The order of the fields is the order of the thinking: a question depends on all before it that can be asked beside
-it, which leaves out those of other branches of a union. A field that is marked `alone` depends on none.
+The order of the fields is the order of the thinking: a question depends on all before it that can be asked
+beside it, which leaves out those of other branches of a union. A field that is marked `alone` depends on
+none.
 
 Ids are JSON pointers. What a pointer cannot hold, a `~` before anything but 0 and 1, sets apart the helpers
-(`/offer~present`, `/items~count`, `/tags~has=red`), the fields of a branch (`/pet~as=cat/lives`), and the root itself
-where it is one field (`~root`).
+(`/offer~present`, `/items~count`, `/tags~has=red`), the fields of a branch (`/pet~as=cat/lives`), and the
+root itself where it is one field (`~root`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import orjson
 
 from planner.decision import NO, YES, Alternative, Question
 from planner.errors import Invalid, Location
@@ -47,8 +50,8 @@ from planner.schemas.forms import (
 )
 from planner.schemas.keywords import Pointer, Schemas, escaped
 from planner.schemas.reading import (
-    Union,
     Unfolded,
+    Union,
     Value,
     integers,
     is_alone,
@@ -68,6 +71,10 @@ MAX_QUESTIONS = 400
 MAX_FIELDS = 2_000
 """Most fields of one form, those that nothing is asked of among them."""
 
+MAX_TEXT = 4 * 1024 * 1024
+"""Most characters of all questions together, with what they name and the schemas they carry: a long name or
+definition is repeated by every question that needs it."""
+
 MAX_DEPTH = 32
 """Deepest nesting of fields."""
 
@@ -86,7 +93,7 @@ def compile_schema(schema: Any, loc: Location = ("schema",)) -> Form:
     check_schema(schema, loc)
     compiler = _Compiler(Schemas.of(schema), loc)
     text = told(schema, "description") or told(schema, "title") or "The answer"
-    root = compiler.node(schema, _Place(label="the list", text=text))
+    root = compiler.node(schema, _Place(label="the list", text=text, open=frozenset({()})))
     if not compiler.questions:
         raise Invalid(
             loc, "this schema has one possible value: there is nothing to ask", kind="schema_closed"
@@ -99,8 +106,9 @@ class _Place:
     """Where the compiler is.
 
     `path` is the field's JSON pointer, `id` the same with the branches on the way; `label` what the field is
-    called, `text` what is asked of it, `context` what it is a part of. `earlier` are the questions it depends on,
-    `ask_if` the nearest condition. `open` are the references followed on the way.
+    called, `text` what is asked of it, `context` what it is a part of. `earlier` are the questions it
+    depends on, `ask_if` the nearest condition, `is_there` that the field is known not to
+    be null. `open` are the references followed on the way.
     """
 
     path: str = ""
@@ -109,6 +117,7 @@ class _Place:
     text: str = ""
     context: str = ""
     is_told: bool = False
+    is_there: bool = False
     earlier: tuple[str, ...] = ()
     ask_if: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     open: frozenset[Pointer] = frozenset()
@@ -131,6 +140,7 @@ class _Compiler:
     loc: Location
     questions: list[Question] = field(default_factory=list)
     fields: int = 0
+    text: int = 0
 
     def node(self, schema: Any, place: _Place) -> Node:
         """The node of a field, whose questions are added to the others."""
@@ -214,10 +224,16 @@ class _Compiler:
             span = self.span(found.schema, replace(place, open=found.open), optional=True)
             if span is not None:
                 return span
+        if place.is_there:
+            return self.node(inner, replace(place, depth=place.depth + 1))
         helper = f"{place.id}~present"
         self._ask(place, helper, "noul", place.asked("(is there such a value?)"), _NOUL)
         below = replace(
-            place, earlier=(*place.earlier, helper), ask_if={helper: (YES,)}, depth=place.depth + 1
+            place,
+            earlier=(*place.earlier, helper),
+            ask_if={helper: (YES,)},
+            is_there=True,
+            depth=place.depth + 1,
         )
         return Maybe(place.path, helper, self.node(inner, below))
 
@@ -320,6 +336,7 @@ class _Compiler:
                 label=called,
                 text=called,
                 is_told=True,
+                is_there=False,
                 earlier=self._earlier(place, start),
                 ask_if=place.ask_if if always or count is None else {count.question: enough},
                 depth=place.depth + 1,
@@ -349,6 +366,7 @@ class _Compiler:
                     label=label,
                     text=told(one, "description") or label,
                     is_told=bool(told(one, "description")),
+                    is_there=False,
                     context=context,
                     earlier=() if alone else self._earlier(place, start),
                     alone=place.alone or alone,
@@ -382,12 +400,19 @@ class _Compiler:
     ) -> None:
         if len(self.questions) >= MAX_QUESTIONS:
             raise self._too_much(f"this schema asks more than {MAX_QUESTIONS} questions", MAX_QUESTIONS)
+        self.text += _length(id, instructions, *place.earlier, *place.ask_if, more.get("schema"))
+        self.text += sum(_length(*names) for names in place.ask_if.values())
+        self.text += sum(_length(one.name, one.text) for one in alternatives)
+        if self.text > MAX_TEXT:
+            raise self._too_much(
+                f"the questions of this schema take more than {MAX_TEXT} characters", MAX_TEXT
+            )
         question = Question(
             id,
             type,
             instructions,
             alternatives,
-            depends_on=place.earlier,
+            depends_on=tuple(dict.fromkeys(place.earlier)),
             ask_if=place.ask_if,
             alone=place.alone,
             **more,
@@ -404,6 +429,13 @@ class _Compiler:
 
     def _too_much(self, message: str, limit: int) -> Invalid:
         return Invalid(self.loc, message, kind="schema_too_large", given=limit + 1)
+
+
+def _length(*parts: Any) -> int:
+    """About how many characters some texts and schemas take."""
+    return sum(
+        len(one) if isinstance(one, str) else len(orjson.dumps(one)) for one in parts if one is not None
+    )
 
 
 def _joined(place: _Place) -> str:

@@ -10,8 +10,11 @@ from planner.schemas.keywords import Pointer, Schemas
 Needed = Callable[[dict[str, Any]], Collection[str]]
 """Which properties an object of this schema must have."""
 
+Kinds = Callable[[dict[str, Any]], Collection[str]]
+"""Of which types a schema's values are; empty where it does not say."""
 
-def hopeless(schemas: Schemas, needed: Needed) -> set[Pointer]:
+
+def hopeless(schemas: Schemas, needed: Needed, kinds: Kinds) -> set[Pointer]:
     """The places of schemas that surely no finite value fits. What is not found may be hopeless all the same.
 
     The least fixpoint of "has a value": a schema has one as soon as all that its values must hold have one,
@@ -19,11 +22,12 @@ def hopeless(schemas: Schemas, needed: Needed) -> set[Pointer]:
     """
     waits_for: dict[Pointer, list[Pointer]] = {}
     for place, node in schemas.nodes.items():
-        for needs in _needs(schemas, place, node, needed):
+        for needs in _needs(schemas, place, node, needed, kinds):
             for need in needs:
                 waits_for.setdefault(need, []).append(place)
     hopeful: set[Pointer] = set()
-    # Children come after their parents in `nodes`: taken from its end, most are settled before they are needed.
+    # Children come after their parents in `nodes`: taken from its end, most are settled before they are
+    # needed.
     waiting = list(schemas.nodes)
     queued = set(waiting)
     while waiting:
@@ -32,15 +36,21 @@ def hopeless(schemas: Schemas, needed: Needed) -> set[Pointer]:
         node = schemas.nodes[place]
         if place in hopeful or node is False:
             continue
-        if all(any(need in hopeful for need in needs) for needs in _needs(schemas, place, node, needed)):
+        if all(
+            any(need in hopeful for need in needs) for needs in _needs(schemas, place, node, needed, kinds)
+        ):
             hopeful.add(place)
-            again = [waiter for waiter in waits_for.get(place, ()) if waiter not in hopeful | queued]
+            again = [
+                waiter
+                for waiter in waits_for.get(place, ())
+                if waiter not in hopeful and waiter not in queued
+            ]
             waiting += again
             queued.update(again)
     return schemas.nodes.keys() - hopeful
 
 
-def _needs(schemas: Schemas, place: Pointer, node: Any, needed: Needed) -> list[list[Pointer]]:
+def _needs(schemas: Schemas, place: Pointer, node: Any, needed: Needed, kinds: Kinds) -> list[list[Pointer]]:
     """What must have a value for this schema to have one: of each list, one."""
     if not isinstance(node, dict):
         return []
@@ -52,10 +62,11 @@ def _needs(schemas: Schemas, place: Pointer, node: Any, needed: Needed) -> list[
     for keyword in ("anyOf", "oneOf"):
         if keyword in node:
             found.append([(*place, keyword, str(number)) for number in range(len(node[keyword]))])
-    if node.get("type") in ("object", ["object"]):
+    types = list(kinds(node))
+    if types == ["object"]:
         declared = node.get("properties", {})
         found += [[(*place, "properties", name)] for name in needed(node) if name in declared]
-    if node.get("type") in ("array", ["array"]):
+    if types == ["array"]:
         first, least = len(node.get("prefixItems", ())), node.get("minItems", 0)
         found += [[(*place, "prefixItems", str(number))] for number in range(min(first, int(least)))]
         found += [[(*place, "items")]] if least > first and "items" in node else []

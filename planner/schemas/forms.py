@@ -19,7 +19,9 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A field read off one label question (noul, choice or score); `values` are aligned with its alternatives."""
+    """A field read off one label question (noul, choice or score); `values` are aligned with its
+    alternatives.
+    """
 
     path: str
     question: str
@@ -127,3 +129,43 @@ def nodes_of(node: Node) -> Iterator[Node]:
     yield node
     for child in parts_of(node):
         yield from nodes_of(child)
+
+
+def outline(form: Form) -> dict[str, dict[str, Any]]:
+    """How each field is answered, by its JSON pointer.
+
+    `kind` is `read`, `span`, `generated` or `fixed`, `type` the question's type, `question` its id;
+    `questions` are the ids by value, of a list that is asked value by value, and `present` the id of the
+    noul whether there is a value at all. A list of objects is told by the question how many. What several
+    branches of a union have is told as the first has it.
+    """
+    return _outline(form.root)
+
+
+def _outline(node: Node) -> dict[str, dict[str, Any]]:
+    found = {node.path: told} if (told := _told(node)) else {}
+    for part in parts_of(node):
+        for path, inner in _outline(part).items():
+            if isinstance(node, Maybe) and path == node.path:
+                found[path] = {**inner, "present": node.question}
+            else:
+                found.setdefault(path, inner)
+    return found
+
+
+def _told(node: Node) -> dict[str, Any]:
+    """How the value of a node itself is answered; empty where its parts say it."""
+    if isinstance(node, Fixed):
+        return {"kind": "fixed"}
+    if isinstance(node, Picked):
+        return {"kind": "read", "type": node.type, "question": node.question}
+    if isinstance(node, Flags):
+        named = dict(zip(node.names, node.questions, strict=True))
+        return {"kind": "read", "type": "noul", "questions": named}
+    if isinstance(node, Grounded):
+        return {"kind": "span", "type": "spans" if node.many else "span", "question": node.question}
+    if isinstance(node, Written):
+        return {"kind": "generated", "type": "object", "question": node.question}
+    if isinstance(node, Maybe):
+        return {"kind": "read", "type": "noul", "question": node.question}
+    return {}

@@ -94,6 +94,16 @@ def spelled(place: Pointer) -> str:
     return "".join(f"/{escaped(token)}" for token in place)
 
 
+def as_list(value: Any) -> list[str]:
+    """What `type` holds, as a list."""
+    return [value] if isinstance(value, str) else list(value)
+
+
+def told_types(schema: Any) -> list[str]:
+    """The types that a schema says its values have; empty where it does not say."""
+    return as_list(schema["type"]) if "type" in schema else []
+
+
 def same_as(value: Any) -> Any:
     """What tells JSON values apart: Python's `==` takes true for 1."""
     if isinstance(value, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from planner.schemas.keywords import same_as
+from planner.schemas.keywords import as_list, same_as
 
 Merged = dict[str, Any]
 
@@ -23,13 +23,8 @@ def merged(one: Merged, other: Merged) -> Merged:
     return both
 
 
-def types_of(value: Any) -> list[str]:
-    """What `type` holds, as a list."""
-    return [value] if isinstance(value, str) else list(value)
-
-
 def _common_types(one: Any, other: Any) -> list[str]:
-    first, second = types_of(one), types_of(other)
+    first, second = as_list(one), as_list(other)
     found = [name for name in first if name in second or (name == "integer" and "number" in second)]
     found += ["integer"] if "integer" in second and "number" in first and "integer" not in found else []
     if not found:

@@ -69,7 +69,7 @@ def is_alone(schema: Any) -> bool:
 
 
 def listed(schema: Any, schemas: Schemas, open: frozenset[Pointer]) -> list[Value] | None:
-    """The scalars that a schema lists one by one, at most MAX_VALUES, each with its description; else None."""
+    """The scalars that a schema lists one by one, with what is told of each; None when it does not."""
     found = _listed(schema, schemas, open)
     if found is None or len(found) > MAX_VALUES:
         return None
@@ -84,15 +84,19 @@ def _listed(schema: Any, schemas: Schemas, open: frozenset[Pointer]) -> list[Val
     if inner.recursive or not isinstance(inner.schema, dict):
         return None
     if "const" in inner.schema:
-        return [(inner.schema["const"], told(inner.schema, "description") or told(schema, "title"))]
+        return [(inner.schema["const"], told(inner.schema, "description"))]
     if "enum" in inner.schema:
         return [(value, "") for value in inner.schema["enum"]]
     branches = inner.schema.get("oneOf", inner.schema.get("anyOf"))
     if branches is None or len(branches) > MAX_VALUES or not only(inner.schema, "oneOf", "anyOf", "type"):
         return None
-    parts = [_listed(branch, schemas, inner.open) for branch in branches]
-    known = [part for part in parts if part is not None]
-    return [one for part in known for one in part] if len(known) == len(parts) else None
+    found: list[Value] = []
+    for branch in branches:
+        part = _listed(branch, schemas, inner.open)
+        if part is None:
+            return None
+        found += [(value, text or told(branch, "title")) for value, text in part]
+    return found
 
 
 def integers(schema: dict[str, Any], schemas: Schemas) -> list[int] | None:

@@ -1,7 +1,8 @@
 """What an engine is sent of a schema: a grammar that xgrammar and llguidance both keep to.
 
-It says less than the schema in what these break or ignore (lengths, patterns, uniqueness, negations), which the
-full validation afterwards holds; and more in that every property is written, since a model skips what it may.
+It says less than the schema in what these break or ignore (lengths, patterns, uniqueness, negations), which
+the full validation afterwards holds; and more in that every property is written, since a model skips what
+it may.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from planner.schemas.finite import hopeless
-from planner.schemas.keywords import ANNOTATIONS, Pointer, Schemas
-from planner.schemas.merging import Merged, Nothing, merged, types_of
+from planner.schemas.keywords import ANNOTATIONS, Pointer, Schemas, told_types
+from planner.schemas.merging import Merged, Nothing, merged
 from planner.schemas.values import is_valid
 
 MAX_ITEMS = 256
 """Most items that a grammar counts: more would be unrolled to more rules than a generation has tokens."""
 
-MAX_FOLLOWED = 64
-"""Most references followed into each other before merging is given up."""
+MAX_DEPTH = 48
+"""Deepest nesting of what is written before merging is given up: Python's stack holds some twice as much."""
 
 MAX_SCHEMAS = 5_000
 """Most schemas that are written out before merging is given up."""
@@ -78,14 +79,16 @@ class _TooMany(Exception):
 
 class _Writer:
     """Writes one grammar. `room` is how many schemas it may write while it merges; with None it never merges:
-    what stands beside a union, a reference or an `allOf` is left out, so the grammar is no larger than the schema.
+    what stands beside a union, a reference or an `allOf` is left out, so the grammar is no larger than the
+    schema.
     """
 
     def __init__(self, schemas: Schemas, room: int | None) -> None:
         self._schemas = schemas
         self._room = room
         self._written = 0
-        endless = hopeless(schemas, _written_of)
+        self._depth = 0
+        endless = hopeless(schemas, _written_of, _types_of)
         self._endless = {id(schemas.nodes[place]) for place in endless if schemas.nodes[place] is not False}
         self._tags = list(_tags_of(schemas))
         self._names: dict[Pointer, str] = {}
@@ -115,11 +118,15 @@ class _Writer:
         self._written += 1
         if self._room is not None and self._written > self._room:
             raise _TooMany
-        depth = len(self._open)
+        followed = len(self._open)
+        self._depth += 1
+        if self._room is not None and self._depth > MAX_DEPTH:
+            raise _TooMany
         try:
             return self._plain(self._unfolded(schema))
         finally:
-            del self._open[depth:]
+            self._depth -= 1
+            del self._open[followed:]
 
     def _unfolded(self, schema: Merged) -> Merged:
         """A schema with what it is merged of: its `allOf`, and the target of a `$ref` that has company."""
@@ -155,8 +162,6 @@ class _Writer:
     def _followed(self, place: Pointer) -> Merged:
         """The schema at a place, unfolded. Until its grammar is written it is not followed again."""
         self._open.append(place)
-        if len(self._open) > MAX_FOLLOWED:
-            raise _TooMany
         node = self._schemas.nodes[place]
         inner = {} if node is True else self._joined({}, node)
         if "$ref" not in inner:
@@ -195,10 +200,7 @@ class _Writer:
             return
 
     def _typed(self, schema: Merged) -> dict[str, Any]:
-        if "type" in schema:
-            types = types_of(schema["type"])
-        else:
-            types = [name for name, keywords in _OF_TYPE.items() if schema.keys() & set(keywords)]
+        types = _types_of(schema)
         writers: dict[str, Callable[[Merged], dict[str, Any]]] = {
             "object": self._object,
             "array": self._array,
@@ -288,6 +290,13 @@ class _Writer:
         elif most <= MAX_ITEMS:
             found["maxItems"] = int(most)
         return found
+
+
+def _types_of(schema: Merged) -> list[str]:
+    """The types that a grammar gives to a schema."""
+    return told_types(schema) or [
+        name for name, keywords in _OF_TYPE.items() if schema.keys() & set(keywords)
+    ]
 
 
 def _written_of(schema: dict[str, Any]) -> list[str]:

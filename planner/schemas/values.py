@@ -28,12 +28,15 @@ PATTERN_SIZE = 1_000_000
 """Most bytes that one compiled pattern may take."""
 
 MOST_EFFORT = 500_000
-"""Most (schema, value) pairs that one check may visit, repeats included; jsonschema_rs visits about 40 million
-a second, and a hostile schema doubles them with every level of a value."""
+"""Most (schema, value) pairs that one check may visit, repeats included; jsonschema_rs visits about 40
+million a second, and a hostile schema doubles them with every level of a value."""
 
 MOST_TOLD = 500
-"""Most such pairs of a check whose faults are told apart where pairs repeat: a fault holds a copy of the value for
-every way in which it fails, which costs ten thousand times as much."""
+"""Most such pairs of a check whose faults are told apart where pairs repeat: a fault holds a copy of the
+value for every way in which it fails, which costs ten thousand times as much."""
+
+MOST_TOLD_DEPTH = 32
+"""Deepest nesting of a value whose faults are told apart, for the same reason."""
 
 MOST_PAIRS = 100_000
 """Most different pairs that are counted, in Python."""
@@ -99,14 +102,17 @@ def read_value(text: str, schema: Any) -> Any:
 
 
 def validate(value: Any, schema: Any) -> list[Fault]:
-    """What is wrong with a JSON value against a checked schema: nothing, or up to MAX_FAULTS, by their paths."""
+    """What is wrong with a JSON value against a checked schema: nothing, or up to MAX_FAULTS, by their
+    paths.
+    """
     checker = _checker(orjson.dumps(schema))
-    effort, pairs = checker.effort(value)
+    effort, once = checker.effort(value)
     if effort > MOST_EFFORT:
         return [Fault("", "this value matches the schema in too many ways to be checked")]
     if checker.validator.is_valid(value):
         return []
-    if effort > max(MOST_TOLD, 4 * pairs):
+    content = orjson.dumps(value)
+    if effort > max(MOST_TOLD, 4 * once) or is_too_deep(value, content, MOST_TOLD_DEPTH):
         return [Fault("", _NOT_VALID)]
     errors = islice(checker.validator.iter_errors(value), 4 * MAX_FAULTS)
     faults: dict[str, Fault] = {}
@@ -128,26 +134,35 @@ class _Checker:
     schemas: Schemas
 
     def effort(self, value: Any) -> tuple[int, int]:
-        """How many pairs of a schema and a value a check of `value` visits at most, and how many differ.
+        """How many pairs of a schema and a value a check visits at most, and how many if it came to
+        each object and array once.
 
         Without recursion: a chain of references times a deep value must not meet Python's limit.
         """
         counts: dict[_Pair, int] = {}
         after: dict[_Pair, list[tuple[Any, Any]]] = {}
+        once = 0
         stack = [(self.schemas.root, value)]
         while stack:
             schema, part = stack[-1]
             pair = (id(schema), id(part))
-            if pair in after:
+            if pair in counts:
                 stack.pop()
-                visited = sum(counts.get((id(one), id(inner)), 1) for one, inner in after[pair])
-                counts[pair] = min(1 + visited, MOST_EFFORT + 1)
+            elif pair in after:
+                stack.pop()
+                visits = [(inner, counts.get((id(one), id(inner)), 1)) for one, inner in after[pair]]
+                counts[pair] = min(1 + sum(visited for _, visited in visits), MOST_EFFORT + 1)
+                if isinstance(part, dict | list):
+                    once += 1 + sum(
+                        visited for inner, visited in visits if not isinstance(inner, dict | list)
+                    )
             elif len(after) >= MOST_PAIRS:
-                return MOST_EFFORT + 1, len(after)
+                return MOST_EFFORT + 1, once
             else:
                 after[pair] = list(self._after(schema, part)) if isinstance(schema, dict) else []
                 stack += [step for step in after[pair] if (id(step[0]), id(step[1])) not in after]
-        return counts[id(self.schemas.root), id(value)], len(after)
+        effort = counts[id(self.schemas.root), id(value)]
+        return effort, once or effort
 
     def _after(self, schema: dict[str, Any], part: Any) -> Iterator[tuple[Any, Any]]:
         """The pairs that a check of this pair comes to."""
@@ -237,5 +252,5 @@ def _cut(message: str) -> str:
     """A message of bounded length; a validator's says what was wrong at its end, after the value."""
     if len(message) <= MAX_MESSAGE:
         return message
-    half = MAX_MESSAGE // 2 - 2
+    half = (MAX_MESSAGE - 5) // 2
     return f"{message[:half]} ... {message[-half:]}"

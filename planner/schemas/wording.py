@@ -1,4 +1,6 @@
-"""How the questions about a schema's fields are worded. Ids never reach the model, so each says all it needs."""
+"""How the questions about a schema's fields are worded. Ids never reach the model, so each says all it
+needs.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,13 @@ from typing import Any
 
 from planner.schemas.keywords import same_as
 
-_SEAM = re.compile(r"[_\-.\s]+|(?<=[a-z0-9])(?=[A-Z])")
+_SEAM = re.compile(r"[_\-.\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def label_of(schema: Any, name: str) -> str:
     """What a field is called: its title where that says more than its name, else its name in plain words."""
-    plain = " ".join(part for part in _SEAM.split(name) if part)
-    plain = plain if plain.isupper() else plain.lower()
+    words = (word for word in _SEAM.split(name) if word)
+    plain = " ".join(word if len(word) > 1 and word.isupper() else word.lower() for word in words)
     title = told(schema, "title")
     return title if title and title.lower() != plain.lower() else plain or json.dumps(name)
 

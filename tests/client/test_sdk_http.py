@@ -68,7 +68,7 @@ def test_a_decision_is_an_instance_with_its_evidence(serve: Serve) -> None:
     assert (decision.model, decision.answers["urgent"]["noul"]) == ("jev-latest", 0.9)
     (asked,) = server.asked
     assert asked.body == {"model": "jev-latest", "state": "It burns.", "schema": Ticket.model_json_schema()}
-    assert asked.headers["prefer"] == "wait=60"
+    assert asked.headers["prefer"] == "wait=50"
     assert len(asked.headers["idempotency-key"]) == 32
     assert "authorization" not in asked.headers
 
@@ -87,10 +87,17 @@ def test_options_go_into_the_body_under_their_names(serve: Serve) -> None:
         "metadata": {"ticket": 4711},
         "diagnostics": True,
     }
-    decide(server, **options, model="other", images=[b"\x89PNG", "data:image/gif;base64,AA=="])
+    decide(
+        server,
+        **options,
+        model="other",
+        extra_body={"auto_max": 8},
+        images=[b"\x89PNG", "data:image/gif;base64,AA=="],
+    )
     told = {
         **options,
         "model": "other",
+        "auto_max": 8,
         "images": ["data:application/octet-stream;base64,iVBORw==", "data:image/gif;base64,AA=="],
     }
     assert {name: server.asked[0].body[name] for name in told} == told
@@ -153,7 +160,7 @@ IN_FLIGHT = Reply(
 
 def test_a_request_without_room_is_repeated_under_one_key(serve: Serve) -> None:
     gateway = Reply(502, b"<html>Bad Gateway</html>")
-    server = serve(gateway, None, BUSY, RATE, IN_FLIGHT, ANSWERED)
+    server = serve(RATE, IN_FLIGHT, gateway, None, BUSY, ANSWERED)
     assert decide(server).job_id == ID
     assert len(server.asked) == 6
     assert len({one.headers["idempotency-key"] for one in server.asked}) == 1

@@ -94,3 +94,26 @@ def test_results_on_a_loop_do_not_wait_for_the_next_state(serve: Serve) -> None:
             return result
 
     assert asyncio.run(asyncio.wait_for(first(), 10)).value.stars == 1
+
+
+def breaks_off() -> Iterator[dict[str, int]]:
+    yield from ({"number": number} for number in range(5))
+    raise LookupError("the table ends here")
+
+
+def test_states_that_break_off_lose_nothing_that_came_before(serve: Serve) -> None:
+    server = serve(by=some_fail)
+    with Canvass(server.url) as canvass:
+        results = canvass.map(Ticket, breaks_off(), concurrency=2, progress=False)
+        assert {next(results).index for _ in range(5)} == set(range(5))
+        with pytest.raises(LookupError):
+            next(results)
+
+    async def on_a_loop() -> None:
+        async with AsyncCanvass(server.url) as client:
+            results = client.map(Ticket, breaks_off(), concurrency=2)
+            assert {(await anext(results)).index for _ in range(5)} == set(range(5))
+            with pytest.raises(LookupError):
+                await anext(results)
+
+    asyncio.run(on_a_loop())

@@ -64,6 +64,11 @@ def test_the_sdk_loads_nothing_of_the_server_and_nothing_of_the_command() -> Non
 
 def test_the_package_alone_loads_no_library() -> None:
     assert loaded("import client") & {"pydantic", "httpx2", *SERVER_ONLY} == set()
+    assert "pydantic" not in loaded("from client import ports")
+
+
+def test_the_command_starts_without_the_sdk() -> None:
+    assert "pydantic" not in loaded("import client.cli")
 
 
 def test_what_the_package_does_not_have_is_said_plainly() -> None:

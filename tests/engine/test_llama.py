@@ -63,6 +63,19 @@ def test_a_read_that_is_repeated_is_fast_and_the_same(llama: Server) -> None:
     assert second[at] == pytest.approx(first[at], abs=1e-3)
 
 
+def test_an_answer_hangs_on_its_prompt_alone_whatever_was_read_before(llama: Server) -> None:
+    """What the cache holds was computed in other batches than what it does not: the bits are the same."""
+    state = " ".join(f"On day {day} nobody answered me. {STATE}" for day in range(4))
+    prompts = [
+        isolated(question, state=told)
+        for told in (state, state[: len(state) // 2])
+        for question in ("Is the customer angry?", "Is it about a parcel that was sent out in March?", "Why?")
+    ]
+    first = [rows(llama.read(prompt, ANSWER)) for prompt in prompts]
+    for place in (5, 0, 1, 4, 2, 3, 0):
+        assert rows(llama.read(prompts[place], ANSWER)) == first[place]
+
+
 def test_an_earlier_slot_holds_a_sample_that_the_noise_decides(llama: Server) -> None:
     template = f"first:{SLOT}\nsecond:{SLOT}"
     seconds = {

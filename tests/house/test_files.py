@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("planner", "workers", "api", "engine", "client", "tests", "bench")
+PACKAGES = ("planner", "workers", "api", "engine", "client", "examples", "tests", "bench")
 NAME = re.compile(r"(__)?[a-z][a-z0-9_]*(__)?\.py")
 EMPTY_NAMES = {"utils.py", "helpers.py", "misc.py", "common.py", "base.py"}
 MOST_LINES = 500

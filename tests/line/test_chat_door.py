@@ -137,3 +137,13 @@ def test_ordinary_chat_and_the_raw_route_go_to_the_engine(stack: Stack, client: 
     with OpenAI(base_url=f"{stack.url}/v1/raw", api_key="x", max_retries=0) as raw:
         relayed = raw.chat.completions.create(model="jev-latest", messages=messages(SCHEMA), max_tokens=5)
     assert relayed.choices[0].message.content == "The script has no text"
+
+
+def test_a_model_is_retrieved_by_the_official_client(client: OpenAI) -> None:
+    for name in ("script", "jev-latest"):
+        model = client.models.retrieve(name)
+        assert (model.id, model.object, model.owned_by) == (name, "model", "canvass")
+    with pytest.raises(NotFoundError) as refused:
+        client.models.retrieve("acme/no-such-model")
+    assert refused.value.code == "model_not_found"
+    assert "'jev-latest'" in refused.value.message

@@ -23,10 +23,12 @@ def test_the_python_examples_print_answers(stack: Stack) -> None:
 
 
 def test_the_shell_examples_print_answers(stack: Stack) -> None:
-    systemone, thought, chat = (printed("bash", "-c", block) for block in blocks("api.md", "sh", stack))
+    systemone, thought, chat, call = (printed("bash", "-c", block) for block in blocks("api.md", "sh", stack))
     assert json.loads(systemone)["answers"]["urgent"]["noul"] == 0.9
     told = json.loads(thought)
     assert told["answers"]["urgent"]["noul"] == 0.9
     assert told["diagnostics"]["thought"].keys() == {"text", "tokens", "closed", "ms"}
     assert chat.count("data: {") > 3
     assert chat.endswith("data: [DONE]\n\n")
+    (made,) = json.loads(call)["choices"][0]["message"]["tool_calls"]
+    assert made["function"]["name"] == "get_weather"

@@ -32,10 +32,15 @@ RULES: dict[str, Any] = {
 URGENT = {"type": "noul", "instructions": "Is it urgent?"}
 ONE: dict[str, Any] = {"questions": {"q": URGENT}, "diagnostics": True}
 
-LIARS = {
+CAUSAL = {
     "ignore-canvas": "no logprobs",
+    "talkative": "rows",
     "null-logprobs": "no logprobs",
     "short-rows": "rows",
+}
+"""Engines that answer as those do that read no canvases, and a word of what is said of each."""
+
+LIARS = {
     "wrong-model": "another-model",
     "nan": "no number",
     "no-ids": "a token id that was asked for",
@@ -120,11 +125,12 @@ def frozen(child: Child) -> Iterator[None]:
         os.killpg(child.pid, signal.SIGCONT)
 
 
-def test_liars_never_join_and_the_list_says_why(
+def test_liars_never_get_a_read_and_the_list_says_why(
     script: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = [("--liar", name) for name in LIARS]
-    with Stack(engines=script, engine_count=len(LIARS) + 1, each_engine_args=[*own, ()]) as stack:
+    names = {**CAUSAL, **LIARS}
+    own = [("--liar", name) for name in names]
+    with Stack(engines=script, engine_count=len(names) + 1, each_engine_args=[*own, ()]) as stack:
         *lying, good = stack.engine_urls
         until(lambda: all(engine(stack, url).get("reason") != "not yet probed" for url in lying), 20)
         for _ in range(10):
@@ -133,12 +139,14 @@ def test_liars_never_join_and_the_list_says_why(
         with pytest.raises(SystemExit):
             main()
         printed = capsys.readouterr().out
-        for url, (name, word) in zip(lying, LIARS.items(), strict=True):
+        for url, (name, word) in zip(lying, names.items(), strict=True):
             seen = engine(stack, url)
-            assert (seen["state"], seen["reads"]) == ("out", 0), name
+            assert seen["reads"] == 0, name
+            assert seen["state"] == ("in" if name in CAUSAL else "out"), name
+            assert seen["capabilities"]["canvas"] == (name in LIARS), name
             assert word in seen["reason"], name
             (line,) = (line for line in printed.splitlines() if url in line)
-            assert " out " in line
+            assert f" {seen['state']} " in line
             assert seen["reason"] in line
         assert engine(stack, good)["state"] == "in"
 

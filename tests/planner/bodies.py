@@ -21,6 +21,7 @@ JSON = st.recursive(
 )
 STRUCTURED = st.lists(JSON, max_size=3) | st.dictionaries(TEXT, JSON, max_size=3)
 ANY_TEXT = TEXT | STRUCTURED
+PROSE = "Dana Smith of Acme Inc. ordered two red chairs, and Joe Doe of Bolt Ltd. one blue table."
 
 NOUL = st.fixed_dictionaries(
     {"type": st.just("noul")},
@@ -38,6 +39,33 @@ CHOICE = st.fixed_dictionaries(
 SCORE = st.fixed_dictionaries(
     {"type": st.just("score"), "criteria": st.lists(ANY_TEXT, min_size=1, max_size=10)}
 )
+SPAN = st.fixed_dictionaries(
+    {"type": st.just("span")},
+    optional={"criteria": st.none() | st.fixed_dictionaries({}, optional={"max_tokens": st.integers(1, 12)})},
+)
+SPANS = st.fixed_dictionaries(
+    {"type": st.just("spans")},
+    optional={
+        "criteria": st.none()
+        | st.fixed_dictionaries(
+            {}, optional={"max_tokens": st.integers(1, 30), "max_items": st.integers(1, 64)}
+        )
+    },
+)
+SCHEMAS: list[Any] = [
+    True,
+    {},
+    {"type": "string", "minLength": 2},
+    {"type": "integer", "minimum": 3},
+    {"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": True, "minItems": 1},
+    {"type": "object", "properties": {"topic": {"type": "string", "minLength": 2}}, "required": ["topic"]},
+]
+OBJECT = st.fixed_dictionaries(
+    {"type": st.just("object"), "criteria": st.sampled_from(SCHEMAS)},
+    optional={"max_tokens": st.integers(1, 4096)},
+)
+LABEL = NOUL | CHOICE | SCORE
+ANY = LABEL | SPAN | SPANS | OBJECT
 
 OPTIONS = st.fixed_dictionaries(
     {},
@@ -53,29 +81,45 @@ OPTIONS = st.fixed_dictionaries(
         "chunk_prompt": st.sampled_from(["own", "shared"]),
         "sequential": st.booleans(),
         "diagnostics": st.booleans(),
+        "think": st.sampled_from([0, 0, 20]),
     },
 )
 
 
 def answers_to(question: Body) -> st.SearchStrategy[Any]:
-    """What an `ask_if` may name of a question."""
-    if question["type"] == "noul":
+    """What an `ask_if` may name of a question that is no object."""
+    if question["type"] in ("noul", "span", "spans"):
         return st.sampled_from([True, False, "yes", "no"])
     if question["type"] == "choice":
         return st.sampled_from(list(question["criteria"]))
     return st.integers(0, len(question["criteria"]) - 1)
 
 
+def is_named(question: Body) -> bool:
+    """Whether an `ask_if` may name a question."""
+    return bool(question["type"] != "object")
+
+
 @st.composite
-def question_maps(draw: st.DrawFn, most: int = 5) -> dict[str, Body]:
+def states(draw: st.DrawFn, questions: dict[str, Body]) -> Any:
+    """A state; one with text in it where a question asks for a piece of it."""
+    state = draw(ANY_TEXT | st.sampled_from([PROSE, {"text": PROSE, "more": 1}]))
+    text = state.get("text", "x") if isinstance(state, dict) else state
+    if not any(question["type"] in ("span", "spans") for question in questions.values()):
+        return state
+    return state if state and (not isinstance(text, str) or text.strip()) else PROSE
+
+
+@st.composite
+def question_maps(draw: st.DrawFn, most: int = 5, types: st.SearchStrategy[Body] = ANY) -> dict[str, Body]:
     """Questions that may need any that came before them, in any order."""
     questions: dict[str, Body] = {}
     for id in draw(st.lists(ID, min_size=1, max_size=most, unique=True)):
-        question: Body = {**draw(NOUL | CHOICE | SCORE), "instructions": draw(st.none() | ANY_TEXT)}
+        question: Body = {**draw(types), "instructions": draw(st.none() | ANY_TEXT)}
         if questions:
             known = st.sampled_from(list(questions))
             question["depends_on"] = draw(st.lists(known, max_size=2))
-            conditions = draw(st.lists(known, max_size=1))
+            conditions = [id for id in draw(st.lists(known, max_size=1)) if is_named(questions[id])]
             question["ask_if"] = {
                 id: draw(st.lists(answers_to(questions[id]), min_size=1, max_size=3)) for id in conditions
             }
@@ -89,7 +133,7 @@ def question_maps(draw: st.DrawFn, most: int = 5) -> dict[str, Body]:
 def bodies(draw: st.DrawFn) -> Body:
     """A body with any questions and any options."""
     questions = draw(question_maps())
-    body = {"model": "m", "state": draw(ANY_TEXT), "questions": questions, **draw(OPTIONS)}
+    body = {"model": "m", "state": draw(states(questions)), "questions": questions, **draw(OPTIONS)}
     if draw(st.booleans()):
         body["ask"] = draw(st.lists(st.sampled_from(list(questions)), min_size=1, max_size=3))
     return body

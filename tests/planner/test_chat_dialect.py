@@ -256,7 +256,8 @@ def test_wrong_questions_are_refused(questions: list[dict[str, Any]]) -> None:
 def test_image_parts_of_a_state_are_shown_where_they_stand() -> None:
     part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
     request = body(LATE, state=[{"type": "text", "text": "This:"}, part])
-    assert images_in(request) == {"images": [part["image_url"]["url"]]}  # type: ignore[index]
+    url = part["image_url"]["url"]  # type: ignore[index]
+    assert images_in(request).listed == ((("messages", 1, "content", 1, "image_url", "url"), url),)
     decision = parse(request, Shown(after=("a" * 64,)))
     assert decision.state == f"This:\n{mark_of(0)}"
     assert decision.images == ("a" * 64,)

@@ -252,7 +252,7 @@ def test_a_prompt_cache_key_keeps_prompts_apart() -> None:
         ({"ask": ["0"]}, ("ask",), "not_served"),
         (
             {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:"}]}]},
-            ("input", 0, "content", 0),
+            ("input", 0, "content", 0, "image_url"),
             "not_served",
         ),
         (
@@ -309,7 +309,10 @@ def test_image_parts_are_shown_where_they_stand() -> None:
     content = [{"type": "input_text", "text": "This:"}, part]
     request = body(STATEMENT, input=[{"role": "user", "content": content}])
     request["questions"][0]["instructions"] = [{"type": "input_text", "text": "Like"}, part]
-    assert images_in(request) == {"images": [part["image_url"]] * 2}
+    assert images_in(request).listed == (
+        (("input", 0, "content", 1, "image_url"), part["image_url"]),
+        (("questions", 0, "instructions", 1, "image_url"), part["image_url"]),
+    )
     decision = parse(request, Shown(after=("a" * 64, "b" * 64)))
     assert decision.state == [{"role": "user", "content": ["This:", mark_of(0)]}] or decision.state == [
         "This:",

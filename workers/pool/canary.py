@@ -14,7 +14,7 @@ from planner.schemas.values import read_value
 from planner.vocabulary import Vocabulary
 from planner.waves import first_wave
 from workers.pool.engine import Capabilities, Engine
-from workers.pool.vllm import Broken, Call, EngineError, Refused, VllmClient
+from workers.pool.vllm import Call, EngineError, Refused, VllmClient
 
 _QUESTION = Question("canary", "noul", "Is this a canary?", (Alternative(YES), Alternative(NO)))
 _DECISION = Decision(model="canary", state="A canary sings.", questions=(_QUESTION,))
@@ -46,16 +46,8 @@ class Canary:
         self._wanted = {"constrained": constrained, "samples": samples}
 
     async def reads(self, engine: Engine, timeout_s: float) -> Capabilities:
-        """What an engine can do, as far as its reads show.
-
-        One that reads no canvas may still write under a grammar. Raises an EngineError when it does neither.
-        """
-        try:
-            await self._one(engine, self._full, timeout_s)
-        except (Broken, Refused):
-            if await self._generates(engine, timeout_s):
-                return Capabilities(canvas=False, generate=True).but(engine.said)
-            raise
+        """What an engine can do, as far as its reads show. Raises an EngineError when it reads no canvas."""
+        await self._one(engine, self._full, timeout_s)
         try:
             await self._one(engine, WIDTH_STEP, timeout_s)
         except Refused:
@@ -71,11 +63,17 @@ class Canary:
             can = replace(can, constrained=await self._constrained(engine, timeout_s))
         if self._wanted["samples"]:
             can = replace(can, engine_samples=await self._samples(engine, timeout_s))
-        can = replace(can, generate=await self._generates(engine, timeout_s))
+        can = replace(can, generate=await self.generates(engine, timeout_s))
         return can.but(engine.said)
 
     async def _one(self, engine: Engine, width: int, timeout_s: float) -> None:
-        await self._client.read(engine.url, self._read, Call(engine.model.name, width, timeout_s))
+        """A read of a canvas of this width, or wider: one that does not end with its canvas is none.
+
+        An autoregressive vLLM gives a row with the asked ids for every token that it writes, and it may well
+        write as many as there are places; it goes on where it may.
+        """
+        call = Call(engine.model.name, width, timeout_s, beyond=width)
+        await self._client.read(engine.url, self._read, call)
 
     async def _constrained(self, engine: Engine, timeout_s: float) -> bool:
         """Whether the label ids share all probability, as where an engine looks at no others."""
@@ -97,7 +95,8 @@ class Canary:
             return most
         return 0
 
-    async def _generates(self, engine: Engine, timeout_s: float) -> bool:
+    async def generates(self, engine: Engine, timeout_s: float) -> bool:
+        """Whether an engine writes under a grammar."""
         try:
             call = Call(engine.model.name, engine.can.least_width, timeout_s)
             written = await self._client.written(engine.url, _GENERATION, call)

@@ -16,8 +16,8 @@ from typing import Any
 import structlog
 
 from workers.pool.canary import Canary
-from workers.pool.engine import Engine, Started
-from workers.pool.vllm import Broken, EngineError, TimedOut, Unreachable, VllmClient
+from workers.pool.engine import Capabilities, Engine, Started
+from workers.pool.vllm import Broken, EngineError, NoCanvas, Refused, TimedOut, Unreachable, VllmClient
 from workers.pool.warming import Warming
 
 HEALTH_EVERY_S = 2.0
@@ -196,13 +196,18 @@ class Pool:
         await asyncio.shield(running)
 
     async def _join(self, engine: Engine) -> None:
+        reason = ""
         try:
             engine.model = await self._client.served_model(engine.url, PROBE_TIMEOUT_S)
             engine.can = await self._canary.reads(engine, PROBE_TIMEOUT_S)
         except EngineError as error:
-            self._put_out(engine, str(error))
-            return
-        engine.joined, engine.reason, engine.breaker.in_a_row = True, "", 0
+            is_causal = isinstance(error, NoCanvas | Refused)
+            if not (is_causal and await self._canary.generates(engine, PROBE_TIMEOUT_S)):
+                self._put_out(engine, str(error))
+                return
+            engine.can = Capabilities(canvas=False, generate=True).but(engine.said)
+            reason = f"joined to generate alone: {error}"
+        engine.joined, engine.reason, engine.breaker.in_a_row = True, reason, 0
         self.changed.set()
         least_width = engine.can.least_width
         log.info("engine in", engine=engine.url, model=engine.model.name, least_width=least_width)

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from time import time
 
+import structlog
+
 from planner.reads import AnyRead, Failure, Generation, Ids, Result, Rows, Tried, Written
 from workers.metrics import ReadMetrics
 from workers.pool.engine import Engine
@@ -34,6 +36,8 @@ from workers.pool.warming import LONG_TOKENS
 from workers.routing.policy import Policy, Prefix
 from workers.store.images import Images
 from workers.tracing import Tracer
+
+log = structlog.get_logger()
 
 HEAD_TOKENS = 1024
 """Tokens of a prompt's head by which it is told apart: a conversation that grows stays where it was."""
@@ -330,7 +334,8 @@ class Reader:
         self._metrics.requests(engine.url, _OUTCOMES[type(error)]).inc()
         if isinstance(error, Refused):
             refused = "grammar_refused" if read.kind == "object" else "refused"
-            return Failure("max_tokens_exceeded" if error.too_long else refused, str(error))
+            log.info("read refused", read=read.id, engine=engine.url, reason=str(error))
+            return Failure("max_tokens_exceeded" if error.too_long else refused, error.told)
         story.tried.append(Tried(engine.url, ms, str(error)))
         story.out.add(engine.url)
         if not isinstance(error, Busy | WentOut):

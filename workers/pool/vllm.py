@@ -5,7 +5,8 @@ EngineError
 │   └── TimedOut  no answer in the time given
 ├── Busy          503: elsewhere, now; no failure of the engine
 ├── Refused       4xx: the request's own fault, on every engine alike
-└── Broken        a 200 that is no canvas read: wrong rows, ids missing, not a number
+└── Broken        a 200 that is not what was asked for: ids missing, not a number
+    └── NoCanvas  no rows, or not one per position: what reads no canvases answers like that
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ MOST_CREATED = 2**33
 """Seconds since 1970 beyond which a time of creation is none (the year 2242)."""
 
 
+MOST_SAID = 500
+"""Characters of an engine's own message that are told."""
+
+
 class EngineError(Exception):
     """Base of what an engine can do wrong. The message says what, and where."""
 
@@ -48,15 +53,23 @@ class Busy(EngineError):
 
 
 class Refused(EngineError):
-    """The engine says that the request is wrong (4xx); `too_long` when it is for its length."""
+    """The engine says that the request is wrong (4xx); `too_long` when it is for its length.
 
-    def __init__(self, message: str) -> None:
+    `told` is what a client may hear of it: what the engine says, and not where it is.
+    """
+
+    def __init__(self, message: str, told: str | None = None) -> None:
         super().__init__(message)
+        self.told = message if told is None else told
         self.too_long = "maximum context length" in message or "max_model_len" in message
 
 
 class Broken(EngineError):
     """The engine answered 200 with something that is no canvas read."""
+
+
+class NoCanvas(Broken):
+    """The engine answered 200 without a row per position of the canvas: it may be one that reads none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +91,7 @@ class Call:
     `model` is the name it serves, `least_width` the narrowest canvas it takes (tokens), `timeout_s` the
     seconds it may take. `salt` keeps the prompt's cache apart from other clients'. `constrained` asks it to
     look at the label ids alone; `samples` for so many draws in one request (0: the one of the canvas's seed).
+    `beyond` asks for so many tokens beyond the canvas, which nothing that reads canvases gives.
     """
 
     model: str
@@ -86,6 +100,7 @@ class Call:
     salt: str = ""
     constrained: bool = False
     samples: int = 0
+    beyond: int = 0
 
 
 _WRITING: dict[str, dict[str, Any]] = {
@@ -119,7 +134,7 @@ def _fields(read: Read, call: Call, pad: int) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": call.model,
         "prompt": [*read.head, *read.tail],
-        "max_tokens": len(canvas),
+        "max_tokens": len(canvas) + call.beyond,
         "temperature": 1,
         "logprobs": 1,
         "logprob_token_ids": read.ids,
@@ -159,8 +174,7 @@ def _data_url(content: bytes) -> str:
 def draws_of(read: Read, call: Call, answer: Any, engine: str, ms: float) -> list[Rows]:
     """The rows of a read's free positions, for each draw. Raises Broken when the answer is no canvas read."""
     try:
-        if answer.get("model", call.model) != call.model:
-            raise Broken(f"{engine} was asked for {call.model!r} and answered as {answer['model']!r}")
+        _require_model(answer, call, engine)
         usage = answer.get("usage") or {}
         details = usage.get("prompt_tokens_details") or {}
         served = Served(
@@ -185,14 +199,14 @@ def draws_of(read: Read, call: Call, answer: Any, engine: str, ms: float) -> lis
 
 def _rows(read: Read, call: Call, choice: Any, served: Served) -> Rows:
     if not choice["logprobs"]:
-        raise Broken(f"{served.engine} gave no logprobs: it does not read canvases")
+        raise NoCanvas(f"{served.engine} gave no logprobs: it does not read canvases")
     logprobs = choice["logprobs"]
     rows = (
         logprobs["top_logprobs"] if "top_logprobs" in logprobs else [_row(one) for one in logprobs["content"]]
     )
     width = max(read.canvas.width, call.least_width)
     if len(rows) != width:
-        raise Broken(f"{served.engine} gave {len(rows)} rows for a canvas of {width}")
+        raise NoCanvas(f"{served.engine} gave {len(rows)} rows for a canvas of {width}")
     names = [f"token_id:{id}" for id in read.ids]
     slots = [rows[place] for place in read.canvas.free]
     try:
@@ -211,6 +225,7 @@ def _rows(read: Read, call: Call, choice: Any, served: Served) -> Rows:
 def written_of(answer: Any, asked: Generation, call: Call, engine: str, ms: float) -> Written:
     """The text that an answer holds. Raises Broken when it holds none."""
     try:
+        _require_model(answer, call, engine)
         (choice,) = answer["choices"]
         text = choice["text"] if asked.message is None else choice["message"]["content"] or ""
         usage = answer.get("usage") or {}
@@ -220,6 +235,12 @@ def written_of(answer: Any, asked: Generation, call: Call, engine: str, ms: floa
         return Written(str(text).strip(), tokens, str(choice["finish_reason"]), served)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise Broken(f"{engine} answered 200 with no text in it: {error!r}") from error
+
+
+def _require_model(answer: Any, call: Call, engine: str) -> None:
+    """Raise Broken for an answer that says that it comes from another model."""
+    if answer.get("model", call.model) != call.model:
+        raise Broken(f"{engine} was asked for {call.model!r} and answered as {answer['model']!r}")
 
 
 def _row(position: Mapping[str, Any]) -> dict[str, float]:
@@ -320,8 +341,22 @@ class VllmClient:
         if status >= 500:
             raise Unreachable(f"{url} answered {status}: {_excerpt(content)}")
         if status >= 400:
-            raise Refused(f"{url} answered {status}: {_excerpt(content)}")
+            raise Refused(f"{url} answered {status}: {_excerpt(content)}", _said(status, content))
         return content
+
+
+def _said(status: int, content: bytes) -> str:
+    """The message in an error body, as vLLM has them: `{"error": {"message"}}`, of old `{"message"}`."""
+    try:
+        said = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        said = None
+    if isinstance(said, dict) and isinstance(said.get("error"), dict):
+        said = said["error"]
+    message = said.get("message") if isinstance(said, dict) else None
+    if not isinstance(message, str) or not message:
+        return f"the engine answered {status}"
+    return f"the engine says: {message[:MOST_SAID]}"
 
 
 def _excerpt(content: bytes) -> str:

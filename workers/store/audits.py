@@ -12,6 +12,16 @@ from workers.store.store import Store, fields_of
 
 CHECK = "check:"
 
+ADD = """
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('HSET', KEYS[1], unpack(ARGV))
+return 1
+"""
+"""Put fields into a hash that is there: one that is gone must not come back, it would be kept for ever.
+
+KEYS: the hash. ARGV: names and values. Returns 1 when they were kept.
+"""
+
 
 class Audits:
     """Reads and writes audits. Every method raises StoreError when Redis cannot be reached."""
@@ -28,10 +38,14 @@ class Audits:
         key = self._key(id)
         await self._store.run(("HSET", key, "reads", reads), ("EXPIRE", key, self._keep_s))
 
-    async def add_checks(self, id: str, checks: Mapping[str, bytes]) -> None:
-        """Keep checks by their names, each a line of JSON; one of a name that is there takes its place."""
+    async def add_checks(self, id: str, checks: Mapping[str, bytes]) -> bool:
+        """Keep checks by their names, each a line of JSON; one of a name that is there takes its place.
+
+        False when there is no such audit, or no longer.
+        """
         fields = [part for name, line in checks.items() for part in (CHECK + name, line)]
-        await self._store.run(("HSET", self._key(id), *fields))
+        (kept,) = await self._store.run(("EVAL", ADD, 1, self._key(id), *fields))
+        return bool(kept)
 
     async def lines(self, id: str) -> bytes | None:
         """The audit as JSON Lines, checks last; None when there is none."""

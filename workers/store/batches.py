@@ -31,6 +31,7 @@ import orjson
 import zstandard
 
 from planner.decision import Decision
+from planner.json_numbers import exact, exact_json
 from planner.reads import Wave
 from workers.celery_app import INTERACTIVE
 from workers.settings import Settings
@@ -165,7 +166,7 @@ class Batches:
         fields: dict[str, Any] = {
             "object": "batch",
             "status": "open",
-            "request": orjson.dumps(request),
+            "request": exact_json(request),
             "salt": salt,
             "total": total,
             "pieces": pieces,
@@ -222,7 +223,7 @@ class Batches:
             lane=lane.decode(),
             patient=True,
         )
-        return Shared(orjson.loads(request), salt.decode(), terms)
+        return Shared(exact(orjson.loads(request), request), salt.decode(), terms)
 
     async def renew(self, ids: Iterable[str]) -> None:
         """Say that these batches are still fed here. One that ended meanwhile stays ended."""

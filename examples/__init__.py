@@ -1,0 +1,1 @@
+"""Worked examples. They use the SDK (`from client import Canvass`) and nothing else of Canvass."""
