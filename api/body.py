@@ -103,7 +103,8 @@ async def read_body(request: Request, limit: int, depth: int = MAX_DEPTH) -> Bod
         parts[name] = part
     if REQUEST_PART not in parts:
         raise BadForm(f"the form has no part {REQUEST_PART!r} with the JSON of the request")
-    asked = parts.pop(REQUEST_PART)
+    # Of its own class it is no bytes to what decodes it.
+    asked = bytes(parts.pop(REQUEST_PART))
     return Body((await decoded(asked, depth)).value, asked, parts)
 
 

@@ -32,11 +32,15 @@ class Invalid(PlannerError):
 
 
 class TooLong(Invalid):
-    """The prompt and its canvas need more tokens than the model's context holds."""
+    """The prompt and its canvas need more tokens than the model's context holds.
 
-    def __init__(self, loc: Location, *, tokens: int, limit: int) -> None:
+    `tokens` is how many they need, None where they were not counted to the end.
+    """
+
+    def __init__(self, loc: Location, *, tokens: int | None, limit: int) -> None:
+        needed = f"more than {limit}" if tokens is None else tokens
         super().__init__(
             loc,
-            f"this prompt needs {tokens} tokens with its canvas; the model's context holds {limit}",
+            f"this prompt needs {needed} tokens with its canvas; the model's context holds {limit}",
             kind="max_tokens_exceeded",
         )

@@ -16,7 +16,7 @@ from planner.once import once
 from planner.plan import Chunk, Plan, format_of, template_of
 from planner.prompts import Told, isolated_tail, joint_head, message_of, restated
 from planner.reads import Ids, Message, Read, Results, Rows, Wanted, Written, id_sets
-from planner.vocabulary import Vocabulary, encode_recurring
+from planner.vocabulary import Vocabulary, encode_long, encode_recurring
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +106,8 @@ class Part:
             for index, (question, answer) in enumerate(self.lines)
         ]
         prefill = format.text(lines, vocabulary.family.label_gap) + format.separator if lines else ""
-        encode = vocabulary.tokenizer.encode
-        closing = self.plan.closing(self.thought)
-        return (*self.plan.opening, *encode(text)), (*closing, *encode(prefill))
+        tail = (*self.plan.closing(self.thought), *vocabulary.tokenizer.encode(prefill))
+        return (*self.plan.opening, *encode_long(vocabulary, text)), tail
 
     @property
     def ids_asked(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from planner.reads import Ids, Written
 from planner.spans.blanks import blank_of
 from planner.spans.windows import Window, make_windows
 from planner.stages import make_stages
-from planner.vocabulary import Vocabulary
+from planner.vocabulary import Vocabulary, encode_long
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +71,8 @@ class Plan:
 
     @once
     def isolated_head(self) -> Ids:
-        """Prompt ids that every isolated read of this decision begins with."""
-        return (*self.opening, *self.vocabulary.tokenizer.encode(self.isolated_text))
+        """Prompt ids that every isolated read of this decision begins with. Raises TooLong."""
+        return (*self.opening, *encode_long(self.vocabulary, self.isolated_text))
 
     @property
     def isolated_text(self) -> str:
@@ -124,7 +124,10 @@ class Plan:
 
     @once
     def windows(self) -> tuple[Window, ...]:
-        """The windows of the source text, the same for every span question."""
+        """The windows of the source text, the same for every span question. Raises TooLong for a text that no
+        read can show, before it is cut.
+        """
+        self.vocabulary.check_length(len(self.isolated_head))
         return make_windows(self.decision.source, self.vocabulary)
 
     @once

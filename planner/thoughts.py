@@ -13,6 +13,7 @@ from planner.formats import ISOLATED, labels_of
 from planner.plan import Plan
 from planner.prompts import message_of, thought_tail
 from planner.reads import Generation, Results, Wanted, Written
+from planner.vocabulary import encode_long
 
 THOUGHT_ID = "0/thought/0/0/0"
 
@@ -52,7 +53,7 @@ class ThoughtPart:
         if images:
             message = message_of(f"{self.plan.isolated_text}{text}", images)
             return Generation(want.id, want.kind, (), (), most, thinking.stop, message)
-        tail = (*vocabulary.tokenizer.encode(text), *vocabulary.think_turn, *vocabulary.thought_open)
+        tail = (*encode_long(vocabulary, text), *vocabulary.think_turn, *vocabulary.thought_open)
         head = self.plan.isolated_head
         vocabulary.check_length(len(head) + len(tail) + most + vocabulary.canvas)
         return Generation(want.id, want.kind, head, tail, most, thinking.stop)

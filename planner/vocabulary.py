@@ -154,10 +154,33 @@ RECURRING_LENGTH = 4096
 """Characters of the longest text that is remembered with its ids."""
 
 
+USUAL_CHARACTERS = 6
+"""Characters to a token of the context up to which a text is encoded at once: most that fit have fewer."""
+
+PIECE_CHARACTERS = 65_536
+PIECE_SLACK = 16
+"""Characters of a piece that a longer text is counted by, and the most tokens that a cut may add."""
+
+
+def encode_long(vocabulary: Vocabulary, text: str) -> list[int]:
+    """Token ids of a text of any length, a state's. Raises TooLong for one that is over the context by far,
+    before all of it is encoded: that takes 130 bytes of memory to a character.
+    """
+    context = vocabulary.context
+    if context is not None and len(text) > USUAL_CHARACTERS * context:
+        tokens = 0
+        for start in range(0, len(text), PIECE_CHARACTERS):
+            piece = text[start : start + PIECE_CHARACTERS]
+            tokens += len(vocabulary.tokenizer.encode(piece)) - PIECE_SLACK
+            if tokens > context:
+                raise TooLong(("state",), tokens=None, limit=context)
+    return vocabulary.tokenizer.encode(text)
+
+
 def encode_recurring(vocabulary: Vocabulary, text: str) -> tuple[int, ...]:
-    """Token ids of a text that many decisions share: a question, not a state."""
+    """Token ids of a text that many decisions share: a question, not a state. Raises TooLong."""
     if len(text) > RECURRING_LENGTH:
-        return tuple(vocabulary.tokenizer.encode(text))
+        return tuple(encode_long(vocabulary, text))
     return _encoded(vocabulary, text)
 
 

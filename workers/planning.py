@@ -31,9 +31,10 @@ async def off_loop_if_long(decision: Decision, size: int, work: Callable[[], T])
     """The result of some planning; `size` is that of the decision in bytes.
 
     A short decision of labels plans in less time than handing it to a thread takes. Span questions cut
-    their text into windows, which takes longer.
+    their text into windows, and schemas may be hard to check values against, which takes longer.
     """
-    short = size < LONG_BYTES and not _has_spans(decision)
+    labels_alone = all(question.is_label for question in decision.questions)
+    short = size < LONG_BYTES and labels_alone and decision.schema is None
     return work() if short else await asyncio.to_thread(work)
 
 

@@ -279,10 +279,17 @@ class Runner:
         else:
             total_ms = 1000 * (time() - snapshot.created)
             timing = Timing(snapshot.queued_ms, total_ms, snapshot.created, snapshot.id)
-            body = DIALECTS[snapshot.decision.door].render(snapshot.decision, outcome, timing)
+            body = await self._rendered(snapshot, outcome, timing)
             reach("finishing")
-            done = Outcome("succeeded", exact_json(body))
+            done = Outcome("succeeded", body)
             await self._finish(snapshot, done, {**snapshot.results, **results})
+
+    async def _rendered(self, snapshot: Snapshot, answers: Answers, timing: Timing) -> bytes:
+        decision = snapshot.decision
+        render = DIALECTS[decision.door].render
+        return await off_loop_if_long(
+            decision, snapshot.size, lambda: exact_json(render(decision, answers, timing))
+        )
 
     async def _finish(self, snapshot: Snapshot, outcome: Outcome, results: Mapping[str, Result]) -> None:
         """End a decision. Its audit is kept first, so that it is there when the end is told."""

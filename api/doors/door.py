@@ -7,6 +7,7 @@ A door is its dialect's name and how it tells a refusal; all else is the same fo
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,8 +25,12 @@ from api.refusals import QUEUE_FULL, REFUSED, Refusal, Unsettled, refusal_of, re
 from api.repeats import decision_of_twin, earlier_of, key_of, standing_of_decision, told
 from api.service import Accepted, Service
 from api.terms import terms_of
+from planner.decision import Decision
 from planner.dialects import DIALECTS
+from planner.dialects.dialect import Dialect
+from planner.dialects.image_fields import Shown
 from workers.jobs import urls_of
+from workers.planning import LONG_BYTES
 from workers.store.names import Named, name_of
 from workers.store.store import StoreError
 
@@ -91,7 +96,7 @@ class Door:
         dialect = DIALECTS[self.dialect]
         images = await images_of(dialect.images(body.value), body.parts, service.settings)
         shown = images.shown
-        decision = dialect.parse(body.value, shown)
+        decision = await _parsed(dialect, body, shown)
         # What a client asks to be kept apart is kept apart within what is the caller's own.
         salt = ":".join(part for part in (caller.salt, decision.salt) if part)
         decision = replace(decision, salt=salt)
@@ -126,6 +131,17 @@ class Door:
         if accepted.outcome is None:
             await told(service.names, name, named, keep_s)
         return accepted, False
+
+
+MAY_BE_HARD = (b'"schema"', b'"object"')
+"""What stands in a body with a JSON Schema: checking and compiling a hard one takes up to a second."""
+
+
+async def _parsed(dialect: Dialect, body: Body, shown: Shown) -> Decision:
+    """The decision of a body, parsed off the event loop when that may take long."""
+    if body.size < LONG_BYTES and not any(word in body.content for word in MAY_BE_HARD):
+        return dialect.parse(body.value, shown)
+    return await asyncio.to_thread(dialect.parse, body.value, shown)
 
 
 def _note(service: Service, refusal: Refusal, id: str) -> None:

@@ -136,7 +136,7 @@ async def _model_named(request: Request, content: bytes, depth: int) -> Body:
     if not content:
         return Body(None, content)
     if _is_json(request):
-        return decoded(content, depth)
+        return await decoded(content, depth)
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
         return Body({"model": await _field(request.headers, content, "model")}, content)
     return Body(None, content)

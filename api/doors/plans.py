@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -13,7 +14,7 @@ from api.problems import PROBLEM
 from api.refusals import REFUSED, Refusal, refusal_of
 from planner.dialects import systemone
 from planner.dialects.question_bodies import question_body
-from planner.schemas.compiler import compile_schema
+from planner.schemas.compiler import form_of
 from planner.schemas.forms import outline
 
 router = APIRouter(prefix="/v1/compile", tags=["plans"], responses=PROBLEM)
@@ -70,11 +71,12 @@ async def compile_plan(request: Request, service: TheService, caller: TheAskingC
         if not isinstance(body.value, dict):
             raise Refusal(422, "invalid_request", "the body is no JSON object")
         given = {name: value for name, value in body.value.items() if value is not None}
-        decision = systemone.parse({"model": "", "state": PLACEHOLDER, **given})
+        asked = {"model": "", "state": PLACEHOLDER, **given}
+        decision = await asyncio.to_thread(systemone.parse, asked)
         found = await service.explain(decision, body.size)
     except REFUSED as error:
         raise refusal_of(error) from error
-    fields = None if decision.schema is None else outline(compile_schema(decision.schema, ("schema",)))
+    fields = None if decision.schema is None else outline(form_of(decision.schema))
     return told(
         {
             "object": "plan",

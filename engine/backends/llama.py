@@ -7,9 +7,9 @@ are relative to each other; the sampled token of the first request, which is one
 the full vocabulary. Each request evaluates one token, because the prefix is in llama.cpp's prompt cache.
 (Reporting the whole vocabulary instead takes 400 ms of JSON.)
 
-An answer hangs on its prompt alone, not on what the cache held of it: flash attention is off, because on a CPU
-it computes a long batch otherwise than a short one, and what is cached was computed in other batches than what
-is not (measured: log-probabilities differed by up to 0.33; without it they are the same to the last bit).
+An answer hangs on its prompt alone, not on what the cache held of it. So flash attention is off: on a CPU it
+computes a long batch otherwise than a short one, and what is cached came in other batches than what is not.
+(Measured: log-probabilities differed by up to 0.33; without it they are the same to the last bit.)
 
 llama.cpp reports nothing for a sampled token that is only part of a character, so such tokens are never
 lifted: they have their exact value when they are among the likeliest, and the floor otherwise.

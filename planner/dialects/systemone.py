@@ -26,7 +26,7 @@ from planner.dialects.systemone_request import (
 from planner.errors import Invalid
 from planner.schemas.assembly import assemble
 from planner.schemas.checks import check_schema
-from planner.schemas.compiler import compile_schema
+from planner.schemas.compiler import form_of
 
 DECIMALS = 6
 """Probabilities keep six decimals: two would make ties at the top."""
@@ -79,7 +79,7 @@ def questions_of(request: SystemOneRequest | SchemaRequest, read: Read = unmarke
     are. Raises Invalid.
     """
     if isinstance(request, SchemaRequest):
-        return compile_schema(request.value_schema, ("schema",)).questions
+        return form_of(request.value_schema).questions
     return tuple(_question(id, question, read) for id, question in request.questions.items())
 
 
@@ -184,7 +184,7 @@ def render(decision: Decision, answers: Answers, timing: Timing) -> dict[str, An
 
 def _assembled(decision: Decision, answers: Answers) -> dict[str, Any]:
     """The value that the schema asked for, and where each of its fields comes from."""
-    found = assemble(compile_schema(decision.schema, ("schema",)), answers, decision.source)
+    found = assemble(form_of(decision.schema), answers, decision.source)
     return {
         "value": found.value,
         "valid": found.valid,

@@ -21,7 +21,7 @@ MAY_IMPORT = {
 }
 """Which of our own packages each package may import."""
 
-PURE_MAY_USE = {"orjson", "pydantic", "pydantic_core", "regex", "sentencex"}
+PURE_MAY_USE = {"jsonschema_rs", "orjson", "pydantic", "pydantic_core", "regex", "sentencex"}
 """What the planner may use beside the standard library: no web, no queue, no Redis, no clock."""
 
 IMPURE_STANDARD = {"time", "datetime", "socket", "asyncio", "threading", "subprocess", "os", "io", "pathlib"}

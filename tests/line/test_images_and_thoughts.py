@@ -133,6 +133,41 @@ def test_a_missing_part_and_a_form_without_a_request_are_refused(stack: Stack) -
     assert "'request'" in lonely.text
 
 
+def test_a_part_without_a_filename_is_no_image(stack: Stack) -> None:
+    request = {"model": "jev-latest", "state": "<p>", "questions": {"a": QUESTION}}
+    request |= {"assets": {"<p>": {"part": "photo"}}}
+    form: Any = {"request": (None, json.dumps(request)), "photo": (None, RED)}
+    response = httpx2.post(f"{stack.url}/v1/systemone", files=form, timeout=30)
+    assert response.status_code == 422
+    (entry,) = response.json()["detail"]
+    assert entry["loc"] == ["body", "assets", "<p>", "part"]
+    assert "is a field, not a file" in entry["msg"]
+
+
+def test_wrong_images_are_told_with_their_path_in_the_body(stack: Stack) -> None:
+    paths: list[tuple[dict[str, Any], list[Any]]] = [
+        ({"images": [1]}, ["images", 0]),
+        ({"images": [url(RED), url(RED[:-30])]}, ["images", 1]),
+        ({"assets": {"<p>": {"data_base64": 1}}}, ["assets", "<p>", "data_base64"]),
+        ({"state": "<p>", "assets": {"<p>": {"data_base64": coded(RED[:-30])}}}, ["assets", "<p>"]),
+        ({"assets": {"<p>": {"data_base64": coded(RED)}}}, ["assets", "<p>"]),
+        ({"state": None, "images": [url(RED)]}, ["state"]),
+        ({"state": {"\ue0009\ue000": 1}, "images": [url(RED)]}, ["state"]),
+    ]
+    for fields, path in paths:
+        response = ask(stack, **fields)
+        assert response.status_code == 422, response.text
+        assert [entry["loc"] for entry in response.json()["detail"]] == [["body", *path]]
+
+
+def test_a_legend_comes_back_as_it_was_sent(stack: Stack) -> None:
+    question = {"type": "score", "instructions": "How red?", "criteria": ["like <p>", {"as": "<p>"}]}
+    assets = {"<p>": {"data_base64": coded(RED)}}
+    response = ask(stack, questions={"a": question}, assets=assets)
+    assert response.status_code == 200, response.text
+    assert response.json()["answers"]["a"]["legend"] == {"0": "like <p>", "1": {"as": "<p>"}}
+
+
 def test_a_thought_goes_ahead_and_is_told(stack: Stack) -> None:
     urgent = {"a": {"type": "noul", "instructions": "Is it urgent?"}}
     assert noul(ask(stack, questions=urgent)) == 0.3
@@ -175,3 +210,46 @@ def test_openais_doors_take_images(stack: Stack) -> None:
         )
         answers = json.loads(chat.choices[0].message.content or "")["answers"]
         assert answers["a"]["noul"] == 0.03
+
+
+def test_openais_doors_tell_where_a_wrong_image_stands(stack: Stack) -> None:
+    part = {"type": "input_image", "image_url": url(RED[:-30])}
+    content = [{"type": "input_text", "text": "A thing."}, part]
+    decision = {
+        "model": "jev-latest",
+        "input": [{"role": "user", "content": content}],
+        "questions": [{"type": "predicate", "instructions": "Is it red?"}],
+    }
+    large = {"type": "input_image", "image_url": url(png((0, 0, 0), (101, 100)))}
+    chat = {
+        "model": "jev-latest",
+        "messages": [
+            {"role": "system", "content": json.dumps({"questions": [{"id": "a", **QUESTION}]})},
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://x/y.png"}}]},
+        ],
+    }
+    path = "input[0].content[1].image_url"
+    response = httpx2.post(f"{stack.url}/v1/decisions", json=decision, timeout=30)
+    assert (response.status_code, response.json()["error"]["param"]) == (400, path)
+    decision["input"] = [{"role": "user", "content": [large]}]
+    response = httpx2.post(f"{stack.url}/v1/decisions", json=decision, timeout=30)
+    assert (response.status_code, response.json()["error"]["code"]) == (413, "image_too_large")
+    assert "input.0.content.0.image_url: an image of 10100 pixels" in response.json()["error"]["message"]
+    response = httpx2.post(f"{stack.url}/v1/chat/completions", json=chat, timeout=30)
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "messages[1].content[0].image_url.url"
+
+
+def test_a_chat_tells_the_tokens_of_its_thought(stack: Stack) -> None:
+    urgent = {"id": "a", "type": "noul", "instructions": "Is it urgent?"}
+    chat = {
+        "model": "jev-latest",
+        "messages": [
+            {"role": "system", "content": json.dumps({"questions": [urgent], "think": 64})},
+            {"role": "user", "content": "A thing."},
+        ],
+    }
+    usage = httpx2.post(f"{stack.url}/v1/chat/completions", json=chat, timeout=30).json()["usage"]
+    thought = usage["completion_tokens_details"]["reasoning_tokens"]
+    assert thought > 1
+    assert usage["completion_tokens"] == thought + 1

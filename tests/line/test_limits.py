@@ -91,6 +91,17 @@ def test_each_limit_is_told_by_name_and_value(close: Stack, limit: str) -> None:
         assert text in response.text
 
 
+def test_what_an_engine_refuses_is_told_without_where_it_is(close: Stack) -> None:
+    response = ask_at(close.url, questions={"a": URGENT}, state="word " * 3000, images=[TINY])
+    assert response.status_code == 400, response.text
+    detail = response.json()["detail"]
+    assert detail["error_type"] == "max_tokens_exceeded"
+    assert detail["message"].startswith("the engine says: ")
+    assert "maximum context length" in detail["message"]
+    assert "127.0.0.1" not in response.text
+    assert "http" not in response.text
+
+
 def test_what_is_within_the_limits_is_answered(close: Stack) -> None:
     questions = {f"q{number}": URGENT for number in range(3)}
     assert ask_at(close.url, questions=questions).status_code == 200

@@ -14,7 +14,7 @@ from planner.dialects.dialect import Timing
 from planner.dialects.image_fields import Shown
 from planner.errors import Invalid
 from planner.plan import make_plan
-from planner.reads import Read, Rows
+from planner.reads import Read, Rows, Served, Written
 from planner.vocabulary import Vocabulary
 from tests.planner.support import Engine, first_label, play, prompt_of, rows
 
@@ -90,6 +90,16 @@ def test_a_decision_is_joint_and_told_in_a_completion(vocabulary: Vocabulary) ->
     assert choice["message"]["role"] == "assistant"
     assert set(json.loads(choice["message"]["content"])) == {"answers", "diagnostics"}
     assert whole["usage"].keys() > {"prompt_tokens", "completion_tokens", "total_tokens"}
+    assert whole["usage"]["completion_tokens_details"] == {"reasoning_tokens": 0}
+
+
+def test_the_usage_tells_the_tokens_of_a_thought(vocabulary: Vocabulary) -> None:
+    decision = parse(body(LATE, think=40))
+    thought = Written("It came on Friday.", 5, "stop", Served("e"))
+    answers = play(make_plan(decision, vocabulary), first_label, lambda asked: thought).answers
+    usage = render(decision, answers, TIMING)["usage"]
+    assert usage["completion_tokens_details"] == {"reasoning_tokens": 5}
+    assert usage["completion_tokens"] == 5 + 1
 
 
 def test_each_type_tells_its_label_and_every_probability_by_name(vocabulary: Vocabulary) -> None:

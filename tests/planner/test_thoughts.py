@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from planner.canvas import AROUND
 from planner.decision import mark_of
 from planner.dialects.image_fields import Shown
 from planner.dialects.systemone import parse
 from planner.errors import Invalid
-from planner.plan import make_plan
+from planner.plan import Plan, make_plan, steps_of, template_of
 from planner.reads import Failure, Generation, Message, Served, Wave, Written
 from planner.thoughts import THOUGHT_ID
 from planner.vocabulary import Vocabulary
@@ -139,3 +140,31 @@ def test_a_text_that_holds_the_mark_of_images_is_refused_beside_them() -> None:
 def test_generations_have_no_canvas_and_reads_do(vocabulary: Vocabulary) -> None:
     wave = first_wave(make_plan(parse(body(think=5)), vocabulary))
     assert all(isinstance(one, Generation) for one in wave.all)
+
+
+def test_an_answer_may_take_all_the_room_that_a_thought_about_images_leaves(vocabulary: Vocabulary) -> None:
+    shown, images = Shown(after=(RED,)), ["data:image/png;base64,AA=="]
+
+    def plan(length: int) -> Plan:
+        asked = body(think=32, joint=True, images=images, questions={" q" * length: NOUL})
+        return make_plan(parse(asked, shown), vocabulary)
+
+    def fits(length: int) -> bool:
+        try:
+            plan(length)
+        except Invalid:
+            return False
+        return True
+
+    fitting = [length for length in range(1, 64) if fits(length)]
+    assert fitting == list(range(1, len(fitting) + 1))
+    longest = plan(len(fitting))
+    (chunk,) = steps_of(longest, longest.stages[0])[0]
+    assert len(template_of(longest, chunk, 0).ids) + AROUND == longest.room
+    # Encoded anew, this thought takes twice the tokens that it was written in.
+    thought = Written("so " * 64, 32, "length")
+    wave = next_wave(longest, {THOUGHT_ID: thought})
+    assert isinstance(wave, Wave)
+    (read,) = wave.reads
+    assert read.canvas.width == vocabulary.canvas
+    assert len(read.canvas.free) == 1
