@@ -67,9 +67,7 @@ def build_engine(options: Options, codec: Codec, backend: Backend) -> Engine:
         metrics=metrics,
         liar=options.liar,
     )
-    dialect = Dialect(
-        model, codec, limits, backend.sees_images, options.liar != "ignore-canvas", options.parser
-    )
+    dialect = Dialect(model, codec, limits, options.liar != "ignore-canvas", options.parser)
     faults = Faults(options.faults, options.seed)
     return Engine(service, dialect, faults, lenient=options.liar is not None, metrics=options.metrics)
 

@@ -63,7 +63,6 @@ class Dialect:
     model: str
     codec: Codec
     limits: Limits
-    images: bool
     honest: bool = True
     parser: str | None = None
 
@@ -128,8 +127,6 @@ def text_prompt(body: Body, dialect: Dialect) -> Prompt:
 def chat_prompt(body: Body, dialect: Dialect) -> Prompt:
     """The prompt that the chat template makes of `messages`."""
     messages, images = read_messages(body)
-    if images and not dialect.images:
-        raise BadRequest("At most 0 image(s) may be provided in one prompt.", "messages")
     variables = checks.mapping(body, "chat_template_kwargs")
     if body.get("tools"):
         variables = {"tools": body["tools"], **variables}

@@ -91,7 +91,7 @@ class Piece(NamedTuple):
 
 
 class Backend(Protocol):
-    """Where answers come from."""
+    """Where answers come from. None looks at a prompt's images; they count as tokens all the same."""
 
     @property
     def name(self) -> str:
@@ -104,10 +104,6 @@ class Backend(Protocol):
     @property
     def slots(self) -> int | None:
         """Requests it works on at once; None when it does not matter."""
-
-    @property
-    def sees_images(self) -> bool:
-        """Whether a chat may carry images."""
 
     async def read(self, read: CanvasRead) -> list[list[Row]]:
         """For each draw, one row per canvas position."""

@@ -17,7 +17,7 @@ from examples.embedded import server_url
 
 # --- Cascade: each field is answered in the light of those above it --------------------------------
 
-TICKET = "My name is Jane Fox. I was charged twice for March, 49.00 EUR each time. This is my third message."
+MESSAGE = "My name is Jane Fox. I was charged twice for March, 49.00 EUR each time. This is my third message."
 
 
 class Triage(BaseModel):
@@ -35,9 +35,9 @@ class Triage(BaseModel):
     )
 
 
-def cascade(canvass: Canvass) -> Decision[Triage]:
+def cascade(canvass: Canvass, message: str = MESSAGE) -> Decision[Triage]:
     """A ticket, thought through from its topic to who should answer."""
-    return canvass.decide(Triage, TICKET)
+    return canvass.decide(Triage, message)
 
 
 # --- Routing: the tag picks the branch, and only that branch is asked ------------------------------
@@ -66,9 +66,9 @@ class Case(BaseModel):
     urgent: bool = Field(description="Is it urgent?")
 
 
-def routing(canvass: Canvass) -> Decision[Case]:
+def routing(canvass: Canvass, message: str = MESSAGE) -> Decision[Case]:
     """A message, sent down one of two ways."""
-    return canvass.decide(Case, TICKET)
+    return canvass.decide(Case, message)
 
 
 # --- Cycle: the same thinking again, a bounded number of times -------------------------------------
@@ -92,12 +92,12 @@ class Plan(BaseModel):
     done: bool = Field(description="Is the customer happy after these steps?")
 
 
-def cycle(canvass: Canvass) -> Decision[Plan]:
+def cycle(canvass: Canvass, message: str = MESSAGE) -> Decision[Plan]:
     """A plan of one to three steps, each of which sees those before it."""
-    return canvass.decide(Plan, TICKET)
+    return canvass.decide(Plan, message)
 
 
-PATTERNS: dict[str, Callable[[Canvass], Decision[Any]]] = {
+PATTERNS: dict[str, Callable[..., Decision[Any]]] = {
     "cascade": cascade,
     "routing": routing,
     "cycle": cycle,

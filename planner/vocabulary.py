@@ -167,7 +167,7 @@ def encode_long(vocabulary: Vocabulary, text: str) -> list[int]:
     before all of it is encoded: that takes 130 bytes of memory to a character.
     """
     context = vocabulary.context
-    if context is not None and len(text) > USUAL_CHARACTERS * context:
+    if context is not None and len(text) > max(PIECE_CHARACTERS, USUAL_CHARACTERS * context):
         tokens = 0
         for start in range(0, len(text), PIECE_CHARACTERS):
             piece = text[start : start + PIECE_CHARACTERS]

@@ -7,20 +7,15 @@ from pathlib import Path
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse
-from fastapi.routing import APIRoute
 from starlette.routing import Match
 
 INDEX = "index"
 HEADERS = {"X-Content-Type-Options": "nosniff"}
 
 
-class PageRoute(APIRoute):
-    """Matches a page."""
-
-
 def router(folder: Path) -> APIRouter:
     """The routes of a folder's pages; to be included last, as any one-part path is theirs."""
-    pages, root = APIRouter(route_class=PageRoute), folder.resolve()
+    pages, root = APIRouter(), folder.resolve()
 
     @pages.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     @pages.api_route("/{name}", methods=["GET", "HEAD"], include_in_schema=False)
@@ -37,9 +32,8 @@ def router(folder: Path) -> APIRouter:
 
 
 def _is_taken(request: Request) -> bool:
-    """Whether a path is that of another route, with another method."""
-    others = (route for route in request.app.routes if not isinstance(route, PageRoute))
-    return any(route.matches(request.scope)[0] is not Match.NONE for route in others)
+    """Whether a path is that of a route ahead of the pages, which come last, with another method."""
+    return any(route.matches(request.scope)[0] is not Match.NONE for route in request.app.routes[:-1])
 
 
 def page_of(root: Path, name: str) -> Path | None:

@@ -14,8 +14,8 @@ from api.problems import PROBLEM
 from api.refusals import REFUSED, Refusal, refusal_of
 from planner.dialects import systemone
 from planner.dialects.question_bodies import question_body
-from planner.schemas.compiler import form_of
 from planner.schemas.forms import outline
+from planner.schemas.kept import form_of
 
 router = APIRouter(prefix="/v1/compile", tags=["plans"], responses=PROBLEM)
 

@@ -73,11 +73,18 @@ class ApiError(CanvassError):
 
     `status` is the HTTP status; `code` the name of what is wrong; `message` a sentence; `path` the field
     it is about, as `questions.a.type`, empty where it is about no field; `retry_after_s` seconds after
-    which to come again, None where the server does not say.
+    which to come again, None where the server does not say; `request_id` what the server calls the request.
     """
 
     def __init__(
-        self, status: int, code: str, message: str, path: str = "", *, retry_after_s: float | None = None
+        self,
+        status: int,
+        code: str,
+        message: str,
+        path: str = "",
+        *,
+        retry_after_s: float | None = None,
+        request_id: str = "",
     ) -> None:
         super().__init__(f"{status} {code}: {path + ': ' if path else ''}{message}")
         self.status = status
@@ -85,6 +92,7 @@ class ApiError(CanvassError):
         self.message = message
         self.path = path
         self.retry_after_s = retry_after_s
+        self.request_id = request_id
 
 
 class BadRequest(ApiError):

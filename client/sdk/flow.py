@@ -37,13 +37,10 @@ from client.sdk.errors import (
     Unreachable,
 )
 from client.sdk.options import Options, WaitOptions, body_of, json_of
-from client.sdk.refusals import api_error, passing, retry_after_s
+from client.sdk.refusals import REQUEST_ID, accepted, api_error, passing, retry_after_s
 from client.sdk.schema import schema_of
 
 CREATED, ACCEPTED = 201, 202
-JOB_ID = "x-typesafe-request-id"
-"""The header that names a decision's job."""
-
 SLICE_S = 50.0
 """How long one request waits: less than the 60 s that a server takes, and after which proxies give up."""
 
@@ -112,10 +109,10 @@ def deciding(server: Server, form: type[M], state: Any, options: Options) -> Flo
     headers = {**_once(options), "prefer": f"wait={max(1, int(wait_s))}"}
     call = Call("POST", "/v1/systemone", content, headers, wait_s + _SPARE_S)
     response = yield from _asked(server, call, until)
-    id = response.headers.get(JOB_ID, "")
+    id = response.headers.get(REQUEST_ID, "")
     if response.status == OK:
         body = _object(response)
-    elif id:
+    elif accepted(response):
         # It was accepted, so its job says how it stands, whatever came of this request.
         body = yield from _polled(server, id, until, seconds)
     else:
@@ -129,9 +126,9 @@ def submitting(server: Server, form: type[M], state: Any, options: Options) -> F
     content = body_of(schema_of(form), state, options, server.model)
     call = Call("POST", "/v1/systemone", content, {**_once(options), "prefer": "respond-async"})
     response = yield from _asked(server, call, until)
-    if id := response.headers.get(JOB_ID):
-        return id
-    raise api_error(response)
+    if not accepted(response):
+        raise api_error(response)
+    return response.headers[REQUEST_ID]
 
 
 def waiting(server: Server, form: type[M], id: str, options: WaitOptions) -> Flow[Decision[M]]:
@@ -193,7 +190,7 @@ def _asked(server: Server, call: Call, until: float) -> Flow[Response]:
             failure = error
         else:
             server.heard = True
-            if not passing(response) or response.headers.get(JOB_ID):
+            if accepted(response) or not passing(response):
                 return response
         # Where it is the caller's own limit or first request that is in the way, only the time counts.
         tries += response.status not in OWN
@@ -210,7 +207,7 @@ def _asked(server: Server, call: Call, until: float) -> Flow[Response]:
 def _polled(server: Server, id: str, until: float, seconds: float) -> Flow[dict[str, Any]]:
     """The result of a job once it is done. Raises `StillRunning`, `DecisionFailed` or `ApiError`."""
     while True:
-        wait_s = _wait(server, until)
+        wait_s, begun = _wait(server, until), time.monotonic()
         call = Call("GET", f"{_job(id)}?wait={wait_s:.3f}", timeout_s=wait_s + _SPARE_S)
         response = yield from _asked(server, call, until)
         if response.status != OK:
@@ -220,6 +217,9 @@ def _polled(server: Server, id: str, until: float, seconds: float) -> Flow[dict[
             break
         if time.monotonic() >= until:
             raise StillRunning(id, seconds)
+        if time.monotonic() - begun < min(wait_s, _BACKOFF_S):
+            # A server that is about to stop waits for nothing.
+            yield Pause(_BACKOFF_S)
     if job["status"] != "succeeded" or not isinstance(job.get("result"), dict):
         raise _ENDED.get(job["status"], DecisionFailed)(job)
     result: dict[str, Any] = job["result"]

@@ -18,6 +18,9 @@ from client.sdk.errors import (
     Unauthorized,
 )
 
+REQUEST_ID = "x-typesafe-request-id"
+"""The header that names a request, and the job of one that was accepted."""
+
 _TYPES: dict[int, type[ApiError]] = {
     400: BadRequest,
     401: Unauthorized,
@@ -34,6 +37,11 @@ _TYPES: dict[int, type[ApiError]] = {
 
 _GATEWAYS = (502, 504)
 _PASSING = (429, 503, 529)
+
+
+def accepted(response: Response) -> bool:
+    """Whether there is a job, whatever came of the request: the server applied how long it was to wait."""
+    return "preference-applied" in response.headers and REQUEST_ID in response.headers
 
 
 def passing(response: Response) -> bool:
@@ -56,7 +64,14 @@ def api_error(response: Response) -> ApiError:
     """The typed error that a response stands for."""
     code, message, path = _told(response)
     error = _TYPES.get(response.status, ServerFault)
-    return error(response.status, code, message, path, retry_after_s=retry_after_s(response))
+    return error(
+        response.status,
+        code,
+        message,
+        path,
+        retry_after_s=retry_after_s(response),
+        request_id=response.headers.get(REQUEST_ID, ""),
+    )
 
 
 def _told(response: Response) -> tuple[str, str, str]:

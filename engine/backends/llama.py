@@ -48,7 +48,6 @@ class LlamaBackend:
     """One model, one sequence at a time: requests wait for each other in a thread."""
 
     slots: int | None = 1
-    sees_images = False
 
     def __init__(self, model: Path, codec: Codec, context: int | None) -> None:
         self.name = model.stem.rsplit(".Q", 1)[0]

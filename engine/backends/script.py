@@ -54,7 +54,6 @@ class ScriptBackend:
     """One script file. Counts how often each rule with `times` was used."""
 
     slots: int | None = None
-    sees_images = True
     context = _CONTEXT
 
     def __init__(self, script: Script, codec: Codec, seed: int) -> None:

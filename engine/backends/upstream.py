@@ -27,7 +27,6 @@ class UpstreamBackend:
     """One causal server and its model. Made by `connect`."""
 
     slots: int | None = None
-    sees_images = False
 
     def __init__(
         self, url: str, session: aiohttp.ClientSession, codec: Codec, name: str, context: int

@@ -1,6 +1,7 @@
-"""`python -m examples.discount_agent.readme`: run the commands that README.md shows, and put what they print there.
+"""`python -m examples.discount_agent.readme`: put what the commands of README.md print into it.
 
-Each runs as a reader would run it, in a folder of its own, with a Canvass of its own unless CANVASS_URL names one.
+Each runs as a reader would run it, in a folder of its own, with a Canvass of its own unless CANVASS_URL names
+one.
 """
 
 from __future__ import annotations

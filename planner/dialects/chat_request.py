@@ -15,15 +15,17 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, Tag, model_va
 from pydantic_core import PydanticCustomError
 
 from planner.decision import Alternative, as_text
+from planner.dialects.bounds import at_most
 from planner.dialects.image_fields import Place
 from planner.dialects.systemone_request import (
     MAX_ITEMS,
     MAX_QUESTIONS,
-    AskIf,
+    AskIfs,
     Extensions,
     Flag,
     NoulCriteria,
     QuestionId,
+    QuestionIds,
     Text,
     text_of,
 )
@@ -171,8 +173,8 @@ def _require_unlike(listed: list[Named]) -> None:
 class _ChatQuestion(_Model):
     id: QuestionId
     instructions: Text | None = None
-    depends_on: tuple[str, ...] = ()
-    ask_if: dict[str, AskIf] = {}
+    depends_on: QuestionIds = ()
+    ask_if: AskIfs = {}
     alone: Flag = False
 
 
@@ -191,7 +193,7 @@ class ChatChoice(_ChatQuestion):
     """One of up to 255 options: names, or `{name, description}`."""
 
     type: Literal["choice"]
-    options: list[AnyNamed] = Field(min_length=1, max_length=MAX_OPTIONS)
+    options: Annotated[list[AnyNamed], Field(min_length=1, max_length=MAX_OPTIONS), at_most(MAX_OPTIONS)]
 
     @model_validator(mode="after")
     def _unlike(self) -> ChatChoice:
@@ -207,7 +209,7 @@ class ChatScore(_ChatQuestion):
     """One of up to ten ordered levels, counted from zero: names, or `{name, description}`."""
 
     type: Literal["score"]
-    levels: list[AnyNamed] = Field(min_length=1, max_length=MAX_LEVELS)
+    levels: Annotated[list[AnyNamed], Field(min_length=1, max_length=MAX_LEVELS), at_most(MAX_LEVELS)]
 
     @model_validator(mode="after")
     def _unlike(self) -> ChatScore:
@@ -250,7 +252,9 @@ ChatQuestion = Annotated[
 class ChatSchema(Extensions):
     """The schema of a decision. Joint, and with diagnostics, unless it says otherwise."""
 
-    questions: list[ChatQuestion] = Field(min_length=1, max_length=MAX_QUESTIONS)
+    questions: Annotated[
+        list[ChatQuestion], Field(min_length=1, max_length=MAX_QUESTIONS), at_most(MAX_QUESTIONS)
+    ]
     joint: Flag = True
     diagnostics: Flag = True
 

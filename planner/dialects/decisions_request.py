@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from planner.dialects.bounds import at_most
 from planner.dialects.systemone_request import MAX_QUESTIONS, Extensions
 from planner.dialects.tags import by, by_field, tag
 from planner.dialects.unserved import refuse_unserved
@@ -90,7 +91,8 @@ AnyPart = Annotated[
 ]
 
 Content = Annotated[
-    Annotated[str, Tag(tag("text"))] | Annotated[list[AnyPart], Field(min_length=1), Tag(tag("list"))],
+    Annotated[str, Tag(tag("text"))]
+    | Annotated[list[AnyPart], Field(min_length=1, fail_fast=True), Tag(tag("list"))],
     _TEXT_OR_LIST,
 ]
 
@@ -193,7 +195,9 @@ class DecisionsChoiceQuestion(_DecisionsQuestion):
     """One of 2 to 255 choices, each unlike the others."""
 
     type: Literal["choice"]
-    choices: list[DecisionsChoice] = Field(min_length=2, max_length=MAX_OPTIONS)
+    choices: Annotated[
+        list[DecisionsChoice], Field(min_length=2, max_length=MAX_OPTIONS), at_most(MAX_OPTIONS)
+    ]
 
     @model_validator(mode="after")
     def _unlike(self) -> DecisionsChoiceQuestion:
@@ -214,7 +218,7 @@ class DecisionsScoreQuestion(_DecisionsQuestion):
     """One of 2 to 10 ordered levels, counted from zero."""
 
     type: Literal["score"]
-    levels: list[DecisionsLevel] = Field(min_length=2, max_length=MAX_LEVELS)
+    levels: Annotated[list[DecisionsLevel], Field(min_length=2, max_length=MAX_LEVELS), at_most(MAX_LEVELS)]
 
 
 DecisionsQuestion = Annotated[
@@ -230,10 +234,13 @@ class DecisionsRequest(Extensions):
 
     model: str
     input: Annotated[
-        Annotated[str, Tag(tag("text"))] | Annotated[list[Item], Field(min_length=1), Tag(tag("list"))],
+        Annotated[str, Tag(tag("text"))]
+        | Annotated[list[Item], Field(min_length=1, fail_fast=True), Tag(tag("list"))],
         _TEXT_OR_LIST,
     ]
-    questions: list[DecisionsQuestion] = Field(min_length=1, max_length=MAX_QUESTIONS)
+    questions: Annotated[
+        list[DecisionsQuestion], Field(min_length=1, max_length=MAX_QUESTIONS), at_most(MAX_QUESTIONS)
+    ]
     prompt_cache_key: str | None = None
     prompt_cache_options: dict[str, Any] | None = None
     safety_identifier: str | None = None

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
 from planner.decision import IMAGE_MARK, Decision, Question, as_text, mark_of
+from planner.dialects.bounds import at_most, few_wrong
 from planner.errors import Invalid, Location
 
 
@@ -45,6 +46,10 @@ class EncodedImage(_Model):
     base64: str
 
 
+MOST_IMAGES = 1000
+"""Images of a body, whatever a server's own limit is."""
+
+
 def _checked_asset(value: Any) -> InlineImage | PartImage:
     if not isinstance(value, dict):
         message = "Input should be an object with `data_base64`, or with `part`"
@@ -62,11 +67,15 @@ Asset = Annotated[
     InlineImage | PartImage,
     PlainValidator(_checked_asset, json_schema_input_type=InlineImage | PartImage),
 ]
-Assets = dict[Annotated[str, Field(min_length=1)], Asset]
+Assets = Annotated[
+    dict[Annotated[str, Field(min_length=1)], Asset],
+    few_wrong(lambda asset: isinstance(asset, dict), "objects"),
+    at_most(MOST_IMAGES),
+]
 ListedImage = Annotated[
     str | EncodedImage, PlainValidator(_checked_image, json_schema_input_type=str | EncodedImage)
 ]
-Images = list[ListedImage]
+Images = Annotated[list[ListedImage], Field(fail_fast=True), at_most(MOST_IMAGES)]
 """Data URLs, or objects."""
 
 

@@ -26,7 +26,7 @@ from planner.dialects.systemone_request import (
 from planner.errors import Invalid
 from planner.schemas.assembly import assemble
 from planner.schemas.checks import check_schema
-from planner.schemas.compiler import form_of
+from planner.schemas.kept import form_of
 
 DECIMALS = 6
 """Probabilities keep six decimals: two would make ties at the top."""

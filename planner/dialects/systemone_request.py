@@ -71,6 +71,9 @@ AskIf = Annotated[
     AskIfValue | list[AskIfValue],
     PlainValidator(_checked_ask_if, json_schema_input_type=AskIfValue | list[AskIfValue]),
 ]
+AskIfs = Annotated[
+    dict[str, AskIf], few_wrong(_is_ask_if, "answers, or lists of them"), at_most(MAX_QUESTIONS)
+]
 Samples = Annotated[
     int | Literal["auto"],
     PlainValidator(
@@ -97,9 +100,7 @@ class _Model(BaseModel):
 class _Question(_Model):
     instructions: Text | None = None
     depends_on: QuestionIds = ()
-    ask_if: Annotated[
-        dict[str, AskIf], few_wrong(_is_ask_if, "answers, or lists of them"), at_most(MAX_QUESTIONS)
-    ] = {}
+    ask_if: AskIfs = {}
     alone: Flag = False
 
 

@@ -25,10 +25,8 @@ root itself where it is one field (`~root`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -88,20 +86,6 @@ MAX_SPANS, USUAL_SPANS = 64, 16
 
 MAX_OBJECT_TOKENS, MAX_SPAN_TOKENS = 4096, 96
 """Most tokens that a mark may give to what is written, and to spans."""
-
-
-FORMS_KEPT = 16
-"""Forms that a process keeps: a schema is asked again and again."""
-
-
-def form_of(schema: Any) -> Form:
-    """The form of a schema, of which the last few are kept. Raises Invalid."""
-    return _kept_form(json.dumps(schema))
-
-
-@lru_cache(maxsize=FORMS_KEPT)
-def _kept_form(schema: str) -> Form:
-    return compile_schema(json.loads(schema))
 
 
 def compile_schema(schema: Any, loc: Location = ("schema",)) -> Form:

@@ -14,7 +14,11 @@ from typing import Any
 from pydantic import BaseModel, Field, field_validator
 
 ID = "dec_0123456789abcdef"
-ID_HEADER = {"x-typesafe-request-id": ID}
+REFUSED = {"x-typesafe-request-id": "dec_of_nothing"}
+"""What goes with a refusal: an id, of which there is no job."""
+
+ID_HEADER = {"x-typesafe-request-id": ID, "preference-applied": "wait=50"}
+"""What goes with whatever is said of a decision that was accepted."""
 
 
 class Ticket(BaseModel):
@@ -88,7 +92,8 @@ class Recorded:
 
 
 ANSWERED = Reply(200, BODY, ID_HEADER)
-BUSY = Reply(529, {"detail": {"error_type": "overloaded_error", "message": "full"}}, {"retry-after-ms": "20"})
+FULL = {"detail": {"error_type": "overloaded_error", "message": "full"}}
+BUSY = Reply(529, FULL, {**REFUSED, "retry-after-ms": "20"})
 INVALID = [
     {"loc": ["body", "schema", "properties", "a"], "msg": "no such type", "type": "schema_type", "input": 1},
     {"loc": ["body", "state"], "msg": "missing", "type": "missing", "input": None},

@@ -38,9 +38,11 @@ from tests.client.recorded import (
     ANSWERED,
     BODY,
     BUSY,
+    FULL,
     ID,
     ID_HEADER,
     INVALID,
+    REFUSED,
     Asked,
     Recorded,
     Reply,
@@ -152,9 +154,13 @@ def test_a_decision_that_takes_longer_is_polled(serve: Serve) -> None:
     assert server.paths() == ["POST /v1/systemone", f"GET /v1/jobs/{ID}", f"GET /v1/jobs/{ID}"]
 
 
-RATE = Reply(429, {"detail": {"error_type": "rate_limit_error", "message": "slowly"}}, {"retry-after": "0"})
+RATE = Reply(
+    429, {"detail": {"error_type": "rate_limit_error", "message": "slowly"}}, {**REFUSED, "retry-after": "0"}
+)
 IN_FLIGHT = Reply(
-    409, {"detail": {"error_type": "api_usage_error", "message": "in flight"}}, {"retry-after": "0"}
+    409,
+    {"detail": {"error_type": "api_usage_error", "message": "in flight"}},
+    {**REFUSED, "retry-after": "0"},
 )
 
 
@@ -182,6 +188,7 @@ def test_repeating_is_bounded_and_ends_in_the_last_refusal(serve: Serve) -> None
     assert len(server.asked) == 3
     assert told.value.retry_after_s == 0.02
     assert (told.value.status, told.value.code, told.value.message) == (529, "overloaded_error", "full")
+    assert told.value.request_id == "dec_of_nothing"
 
 
 def test_a_wait_that_would_outlast_the_call_is_not_begun(serve: Serve) -> None:
@@ -207,7 +214,7 @@ def told(status: int, error_type: str) -> Reply:
 @pytest.mark.parametrize(
     ("reply", "error", "code", "path"),
     [
-        (Reply(422, {"detail": INVALID}), BadRequest, "schema_type", "schema.properties.a"),
+        (Reply(422, {"detail": INVALID}, REFUSED), BadRequest, "schema_type", "schema.properties.a"),
         (told(400, "max_tokens_exceeded"), BadRequest, "max_tokens_exceeded", ""),
         (told(401, "authentication_error"), Unauthorized, "authentication_error", ""),
         (told(403, "authentication_error"), Unauthorized, "authentication_error", ""),
@@ -249,7 +256,7 @@ def test_a_job_that_ended_without_a_value_tells_how(
     serve: Serve, status: str, error: Any, raised: type[DecisionFailed]
 ) -> None:
     # The door tells it as an overload; that the job has ended, only the job says.
-    server = serve(Reply(529, BUSY.body, {**ID_HEADER, **BUSY.headers}), Reply(200, job(status, error=error)))
+    server = serve(Reply(529, FULL, {**ID_HEADER, "retry-after": "1"}), Reply(200, job(status, error=error)))
     with pytest.raises(raised) as told:
         decide(server)
     assert type(told.value) is raised

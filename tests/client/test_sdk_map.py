@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
 from client import AsyncCanvass, BadRequest, Canvass, Mapped
 from tests.client.recorded import BODY, ID_HEADER, INVALID, Asked, Reply, Serve, Ticket
+
+ROOT = Path(__file__).parents[2]
 
 
 def some_fail(asked: Asked) -> Reply:
@@ -117,3 +124,50 @@ def test_states_that_break_off_lose_nothing_that_came_before(serve: Serve) -> No
                 await anext(results)
 
     asyncio.run(on_a_loop())
+
+
+MAPS = """
+from client import Canvass
+from tests.client.recorded import Ticket
+
+states = [{"number": number} for number in range(20)]
+for result in Canvass("URL").map(Ticket, states):
+    print("result", result.index)
+"""
+
+
+def drawn_on(terminal: int) -> str:
+    """What comes on a terminal until nobody writes there any more."""
+    drawn = b""
+    while True:
+        try:
+            block = os.read(terminal, 4096)
+        except OSError:  # EIO: the other side was closed
+            return drawn.decode()
+        if not block:
+            return drawn.decode()
+        drawn += block
+
+
+def test_a_bar_is_drawn_on_a_terminals_standard_error_and_leaves_standard_output_alone(serve: Serve) -> None:
+    server = serve(by=some_fail)
+    reading, terminal = pty.openpty()
+    command = [sys.executable, "-c", MAPS.replace("URL", server.url)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=terminal, text=True) as maps:
+        os.close(terminal)
+        drawn = drawn_on(reading)
+        os.close(reading)
+        said, _ = maps.communicate(timeout=60)
+    assert maps.returncode == 0
+    assert sorted(said.split()[1::2], key=int) == [str(number) for number in range(20)]
+    assert "\x1b" not in said
+    assert "20/20" in drawn
+    assert "4 failed" in drawn
+
+
+def test_no_bar_is_drawn_where_there_is_no_terminal(serve: Serve) -> None:
+    server = serve(by=some_fail)
+    command = [sys.executable, "-c", MAPS.replace("URL", server.url)]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert len(told.stdout.splitlines()) == 20
+    assert told.stderr == ""

@@ -139,11 +139,18 @@ def test_a_generation_stops_at_a_string_and_at_a_token(llama: Server) -> None:
         assert "7" not in reply.body["choices"][0]["text"]
 
 
-def test_a_text_model_takes_no_images(llama: Server) -> None:
-    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    reply = llama.post("/v1/chat/completions", {"messages": [{"role": "user", "content": [part]}]})
-    assert reply.status == 400
-    assert "At most 0 image(s)" in reply.body["error"]["message"]
+def test_images_are_taken_and_counted_and_not_looked_at(llama: Server) -> None:
+    text = {"type": "text", "text": "Is it red?"}
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    ordinary = {"max_tokens": 8, "temperature": 0}
+    replies = [
+        llama.post("/v1/chat/completions", {"messages": [{"role": "user", "content": parts}], **ordinary})
+        for parts in ([text], [image, text], [image, text, image])
+    ]
+    assert [reply.status for reply in replies] == [200] * 3
+    without, one, two = (reply.body["usage"]["prompt_tokens"] for reply in replies)
+    assert (one - without, two - without) == (256, 512)
+    assert len({reply.body["choices"][0]["message"]["content"] for reply in replies}) == 1
 
 
 def test_the_event_loop_is_free_while_the_model_works(llama: Server) -> None:

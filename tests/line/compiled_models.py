@@ -19,15 +19,15 @@ RULES: list[dict[str, Any]] = [
     {"phrase": "Which colour", "labels": {"blue": 0.6, "red": 0.4}},
     {"phrase": "Which size", "labels": {"20": 0.7, "10": 0.3}},
     {"phrase": "Which odd one", "labels": {"null": 0.6, "x": 0.4}},
-    # A score's labels are its levels: the second of 1 to 5, the third of -2 to 2 by two.
-    {"phrase": "How bad", "labels": {"1": 0.5, "2": 0.3, "4": 0.2}},
-    {"phrase": "How warm", "labels": {"2": 0.8, "0": 0.2}},
+    # A score's labels count its levels from one: here 1 to 5, and -2, 0, 2.
+    {"phrase": "How bad", "labels": {"2": 0.5, "3": 0.3, "5": 0.2}},
+    {"phrase": "How warm", "labels": {"3": 0.8, "1": 0.2}},
     {"phrase": "A discount (is there", "labels": {"no": 0.8}},
     {"phrase": "A rebate (is there", "labels": {"yes": 0.8}},
-    {"phrase": "A rebate", "labels": {"0": 0.9}},
+    {"phrase": "A rebate", "labels": {"1": 0.9}},
     {"phrase": "An address (is there", "labels": {"yes": 0.6}},
     {"phrase": "street", "object": '"Main Street"'},
-    {"phrase": "Which pet", "labels": {"dog": 0.8, "cat": 0.2}},
+    {"phrase": "Which pet? (which kind", "labels": {"dog": 0.8, "cat": 0.2}},
     {"phrase": "Does it bark", "labels": {"yes": 0.7}},
     {"phrase": "paint", "labels": {"yes": 0.6}},
     {"phrase": "wood", "labels": {"yes": 0.7}},
@@ -39,13 +39,18 @@ RULES: list[dict[str, Any]] = [
     {"phrase": "Which things", "spans": ["red chair", "blue table"]},
     {"phrase": "Which towns", "spans": []},
     {"phrase": "What was bought (how many", "labels": {"2": 0.9}},
-    {"phrase": "item 1 of", "labels": {"red": 0.5, "yes": 0.5}},
-    {"phrase": "item 2 of", "labels": {"blue": 0.5, "yes": 0.1, "no": 0.4}},
+    {"phrase": "Item 1 of bought: colour", "labels": {"red": 0.9}},
+    {"phrase": "Item 1 of bought: good", "labels": {"yes": 0.8}},
+    {"phrase": "Item 2 of bought: colour", "labels": {"blue": 0.9}},
+    {"phrase": "Item 2 of bought: good", "labels": {"yes": 0.1}},
+    {"phrase": "Item 1 of pair", "labels": {"sales": 0.9}},
+    {"phrase": "Item 2 of pair", "labels": {"yes": 0.9}},
     {"phrase": "Nothing bought (how many", "labels": {"0": 0.9}},
     {"phrase": "A title", "object": '"Two pieces"'},
     {"phrase": "The price", "object": "12.5"},
     {"phrase": "The figures", "object": {"a": 1, "b": 2}},
-    {"phrase": "The outline", "object": {"name": "a", "below": [{"name": "b", "below": []}]}},
+    {"phrase": "The outline: name", "object": '"a"'},
+    {"phrase": "The outline: below", "object": [{"name": "b", "below": []}]},
     {"phrase": "The long list", "object": [{"name": "a"}, {"name": "b"}]},
     {"phrase": "The large number", "object": "4711"},
     {"phrase": "Anything", "object": {"free": [True, None]}},
@@ -252,7 +257,7 @@ ROWS: dict[str, Row] = {
         },
         {
             f"/{name}": "generated"
-            for name in ("title", "price", "figures", "outline", "long", "large", "anything")
+            for name in ("title", "price", "figures", "outline/below", "long", "large", "anything")
         },
     ),
     "the order of fields": Row(

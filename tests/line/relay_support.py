@@ -51,6 +51,7 @@ class Upstream:
         self._session = aiohttp.ClientSession()
         app = web.Application(client_max_size=64 * MIB)
         app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_post("/v1/echo", self._echo)
         app.router.add_route("*", "/{path:.*}", self._pass)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -69,6 +70,11 @@ class Upstream:
             return web.Response(
                 body=await response.read(), status=response.status, content_type=response.content_type
             )
+
+    async def _echo(self, request: web.Request) -> web.Response:
+        """What came, byte by byte, and as what."""
+        told = {"x-came-as": request.headers.get("content-type", "")}
+        return web.Response(body=await request.read(), headers=told)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = json.loads(await request.read())

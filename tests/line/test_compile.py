@@ -26,8 +26,17 @@ QUESTIONS: dict[str, Any] = {
     },
     "who": {"type": "span", "instructions": "Who?", "ask_if": {"urgent": True}},
     "urgent": {"type": "noul", "instructions": "Is it urgent?", "criteria": {"true": "on fire"}},
-    "team": {"type": "choice", "instructions": "Which team?", "criteria": {"billing": None, "tech": "bits"}},
-    "bad": {"type": "score", "instructions": "How bad?", "criteria": ["not", {"at": "all"}], "alone": True},
+    "team": {
+        "type": "choice",
+        "instructions": "Which team?",
+        "criteria": {"billing": None, "technical": "bits"},
+    },
+    "bad": {
+        "type": "score",
+        "instructions": "How bad?",
+        "criteria": ["not", {"a": "bit"}, "very"],
+        "alone": True,
+    },
     "names": {"type": "spans", "instructions": "Which names?", "criteria": {"max_items": 3}},
 }
 SCHEMA: dict[str, Any] = {

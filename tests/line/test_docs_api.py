@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+
+import pytest
 
 from client.stack import Stack
 from tests.line.doc_examples import blocks, printed
@@ -32,3 +35,16 @@ def test_the_shell_examples_print_answers(stack: Stack) -> None:
     assert chat.endswith("data: [DONE]\n\n")
     (made,) = json.loads(call)["choices"][0]["message"]["tool_calls"]
     assert made["function"]["name"] == "get_weather"
+
+
+@pytest.fixture(scope="module")
+def ordinary() -> Iterator[Stack]:
+    """The stack that `make up` starts: the embedded model."""
+    with Stack() as running:
+        yield running
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_the_python_examples_run_on_the_embedded_model_too(ordinary: Stack, place: int) -> None:
+    # Images, which it takes and does not see, among them.
+    assert printed(sys.executable, "-c", blocks("api.md", "python", ordinary)[place])

@@ -161,7 +161,7 @@ def test_wrong_images_are_told_with_their_path_in_the_body(stack: Stack) -> None
 
 
 def test_a_legend_comes_back_as_it_was_sent(stack: Stack) -> None:
-    question = {"type": "score", "instructions": "How red?", "criteria": ["like <p>", {"as": "<p>"}]}
+    question = {"type": "score", "instructions": "How bad?", "criteria": ["like <p>", {"as": "<p>"}]}
     assets = {"<p>": {"data_base64": coded(RED)}}
     response = ask(stack, questions={"a": question}, assets=assets)
     assert response.status_code == 200, response.text

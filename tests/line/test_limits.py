@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import httpx2
+import psutil
 import pytest
 import redis
+import zstandard
 
 from client.stack import Stack
 from tests.line.conftest import ask_at
@@ -143,3 +149,105 @@ def test_a_form_that_cannot_be_read_is_refused(stack: Stack, name: str) -> None:
     response = httpx2.post(f"{stack.url}/v1/systemone", content=form, headers={"content-type": kind})
     assert response.status_code == 422, response.text
     assert response.json()["detail"][0]["type"] == "json_invalid"
+
+
+@pytest.fixture(scope="module")
+def wide(script: str) -> Iterator[Stack]:
+    """A stack whose model has a context of 262,144 tokens."""
+    with Stack(engines=script) as running:
+        yield running
+
+
+def worst_health(stack: Stack, content: bytes, **headers: str) -> tuple[httpx2.Response, float]:
+    """The response to a body, and the longest that `/health` took meanwhile (seconds)."""
+    worst, done = [0.0], threading.Event()
+
+    def look() -> None:
+        with httpx2.Client(timeout=60) as client:
+            while not done.is_set():
+                since = time.perf_counter()
+                assert client.get(f"{stack.url}/health").status_code == 200
+                worst[0] = max(worst[0], time.perf_counter() - since)
+                time.sleep(0.01)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    time.sleep(0.1)
+    try:
+        response = httpx2.post(f"{stack.url}/v1/systemone", content=content, headers=headers, timeout=90)
+    finally:
+        done.set()
+        looking.join()
+    return response, worst[0]
+
+
+def body(**more: Any) -> bytes:
+    return json.dumps({"model": "jev-latest", "state": "x", "questions": {"q": URGENT}, **more}).encode()
+
+
+SMALL: dict[str, tuple[bytes, dict[str, str], int]] = {
+    "gzip members": (gzip.compress(b"") * 130_000, {"content-encoding": "gzip"}, 400),
+    "zstd frames": (zstandard.compress(b"") * 130_000, {"content-encoding": "zstd"}, 400),
+    "wrong names": (body(questions={"q": {**URGENT, "depends_on": [0] * 400_000}}), {}, 422),
+    "wrong options": (
+        body(questions={"q": {"type": "choice", "criteria": {str(n): 7 for n in range(100_000)}}}),
+        {},
+        422,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_no_small_body_stops_the_api(stack: Stack, name: str) -> None:
+    content, headers, status = SMALL[name]
+    response, worst = worst_health(stack, content, **headers)
+    assert response.status_code == status, response.text[:500]
+    assert len(response.content) < 100_000
+    # It was 12 to 14 seconds.
+    assert worst < 3
+
+
+@pytest.mark.parametrize("kind", ["noul", "span"])
+def test_a_state_far_too_long_is_refused_in_little_time_and_memory(wide: Stack, kind: str) -> None:
+    process = psutil.Process(wide.apis[0].pid)
+    before = process.memory_info().rss
+    content = body(state="ab " * 5_000_000, questions={"q": {"type": kind, "instructions": "Who?"}})
+    response, worst = worst_health(wide, content)
+    assert response.status_code == 400, response.text
+    assert response.json()["detail"]["error_type"] == "max_tokens_exceeded"
+    assert "needs more than 262144 tokens" in response.text
+    assert "holds 262144" in response.text
+    # It took 1.9 GB.
+    assert process.memory_info().rss - before < 500 * 2**20
+    assert worst < 3
+
+
+def test_whole_numbers_of_any_size_keep_their_digits(stack: Stack) -> None:
+    large = 123456789012345678901234567890
+    asked = {
+        "state": {"n": large, "m": -large},
+        "metadata": {"n": large},
+        "diagnostics": True,
+        "questions": {
+            "s": {"type": "score", "instructions": "How heavy?", "criteria": [{"up to": large}, "b"]}
+        },
+    }
+    response = ask_at(stack.url, **asked)
+    assert response.status_code == 200, response.text
+    assert json.loads(response.content)["answers"]["s"]["legend"]["0"] == {"up to": large}
+    job = httpx2.get(f"{stack.url}/v1/jobs/{response.headers['x-typesafe-request-id']}")
+    assert json.loads(job.content)["metadata"] == {"n": large}
+    assert json.loads(job.content)["result"]["answers"]["s"]["legend"]["0"] == {"up to": large}
+    refused = ask_at(stack.url, **{**asked, "samples": large})
+    assert (refused.status_code, json.loads(refused.content)["detail"][0]["input"]) == (422, large)
+
+
+ID_HEADERS = {"/v1/systemone": "x-typesafe-request-id", "/v1/decisions": "x-request-id"}
+
+
+@pytest.mark.parametrize("path", ID_HEADERS)
+@pytest.mark.parametrize("content", [b"{", b"{}", b'{"model": "nobody"}'])
+def test_a_refusal_has_an_id_too(stack: Stack, path: str, content: bytes) -> None:
+    response = httpx2.post(stack.url + path, content=content)
+    assert response.status_code in (400, 422)
+    assert response.headers[ID_HEADERS[path]].startswith("dec_")

@@ -41,6 +41,8 @@ def site(script: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stac
         "lost": folder / "nowhere.html",
     }.items():
         (folder / f"{name}.html").symlink_to(target)
+    for name, target in {"circle": "round", "round": "circle", "itself": "itself"}.items():
+        (folder / f"{name}.html").symlink_to(folder / f"{target}.html")
     with Stack(engines=script, env={"CANVASS_PAGES": str(folder)}) as running:
         yield running
 
@@ -93,6 +95,8 @@ def test_a_page_is_served_by_its_name(site: Stack, path: str, text: str) -> None
         "/reveals",
         "/texts",
         "/lost",
+        "/circle",
+        "/itself",
         "/about%00",
         "/%ff",
         "/" + "x" * 5000,
@@ -104,10 +108,20 @@ def test_nothing_else_is_served(site: Stack, path: str) -> None:
     assert "SECRET" not in text
 
 
+@pytest.mark.parametrize("path", ["/", "/about", "/two%20words"])
+def test_a_page_may_be_asked_for_its_head(site: Stack, path: str) -> None:
+    head, whole = httpx2.head(site.url + path), httpx2.get(site.url + path)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == str(len(whole.content))
+    assert head.headers["content-type"] == whole.headers["content-type"]
+    assert httpx2.head(f"{site.url}/nowhere").status_code == 404
+
+
 def test_no_route_of_the_api_is_shadowed(site: Stack) -> None:
     assert httpx2.get(f"{site.url}/health").json() != "SHADOW"
     assert "canvass_http_requests" in httpx2.get(f"{site.url}/metrics").text
     assert httpx2.head(f"{site.url}/health").status_code == 405
+    assert httpx2.head(f"{site.url}/metrics").status_code == 405
     assert httpx2.post(f"{site.url}/about").status_code == 405
     assert httpx2.get(f"{site.url}/v1/models").json()["object"] == "list"
     assert httpx2.get(f"{site.url}/v1/nothing").headers["content-type"] == "text/plain; charset=utf-8"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Iterator
@@ -107,6 +108,79 @@ def test_a_request_goes_on_as_it_is_but_for_what_was_said_to_us(relaying: Stack)
 def test_an_alias_is_sent_by_the_served_name(relaying: Stack) -> None:
     body = chat("echo", model="jev-latest")
     assert post(relaying, body).json()["body"] == {**body, "model": "script"}
+
+
+CURL = "application/x-www-form-urlencoded"
+"""What curl says of any `-d`."""
+
+
+@pytest.mark.parametrize("kind", [None, CURL, "text/plain", "Application/JSON; charset=UTF-8", "a/b+JSON"])
+def test_a_json_object_is_one_whatever_its_content_type(relaying: Stack, kind: str | None) -> None:
+    headers = {} if kind is None else {"content-type": kind}
+    body = chat("echo", model="jev-latest")
+    for path in ("/v1/chat/completions", "/v1/raw/chat/completions"):
+        response = httpx2.post(relaying.url + path, content=json.dumps(body), headers=headers)
+        assert response.status_code == 200, response.text
+        assert response.json()["body"] == {**body, "model": "script"}
+    content = json.dumps({"model": "jev-latest", "prompt": "Hi", "max_tokens": 2})
+    response = httpx2.post(f"{relaying.url}/v1/completions", content=content, headers=headers)
+    assert response.status_code == 200, response.text
+    assert response.json()["model"] == "script"
+    wrong = httpx2.post(f"{relaying.url}/v1/completions", content='{"model": "nobody"}', headers=headers)
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (404, "model_not_found")
+
+
+def echoed(relaying: Stack, content: bytes, kind: str) -> tuple[bytes, str]:
+    """A body as it came to the engine, and its content type there."""
+    response = httpx2.post(f"{relaying.url}/v1/echo", content=content, headers={"content-type": kind})
+    assert response.status_code == 200, response.text
+    return response.content, response.headers["x-came-as"]
+
+
+def test_the_name_is_all_that_changes_of_a_body(relaying: Stack) -> None:
+    content = (
+        b' { "seed": 123456789012345678901234567890, "model" : "%s",\n "a": [1.0, 1e2, -0.0], '
+        b'"text": "\\u00fc \xc3\xbc", "nested": {"model": "jev-latest"}}'
+    )
+    sent, served = content % b"jev-latest", content % b"script"
+    assert echoed(relaying, sent, "application/json") == (served, "application/json")
+    # An engine that goes by the content type is told what it is.
+    assert echoed(relaying, sent, CURL) == (served, "application/json")
+    assert echoed(relaying, served, "application/json") == (served, "application/json")
+
+
+def test_a_form_that_names_the_alias_reaches_the_engine_by_the_served_name(relaying: Stack) -> None:
+    kind = "multipart/form-data; boundary=b"
+    part = b'--b\r\nContent-Disposition: form-data; name="%b"\r\n\r\n%b\r\n'
+    file = b'--b\r\nContent-Disposition: form-data; name="file"; filename="model"\r\n\r\njev-latest\r\n'
+    # A name may come twice: an engine's API has lists.
+    rest = file + part % (b"x[]", b"1") + part % (b"x[]", b"2") + b"--b--\r\n"
+    found = echoed(relaying, part % (b"model", b"jev-latest") + rest, kind)
+    assert found == (part % (b"model", b"script") + rest, kind)
+    assert echoed(relaying, b"a=1&model=jev-latest&b=%20", CURL) == (b"a=1&model=script&b=%20", CURL)
+
+
+@pytest.mark.parametrize("content", [b"", b"{no json", b"[1]", b"\xff\x00binary", b"{" * 5000])
+def test_what_is_no_json_and_says_so_goes_on_as_it_is(relaying: Stack, content: bytes) -> None:
+    kind = "application/octet-stream"
+    assert echoed(relaying, content, kind) == (content, kind)
+
+
+def test_in_a_mixed_pool_the_model_is_read_whatever_the_content_type(script: str) -> None:
+    with (
+        Stack(engines=script) as other,
+        Stack(engines=script, engine_args=("--model-name", "second"), env=environment()) as stack,
+    ):
+        url = other.engine_urls[0]
+        made = httpx2.post(f"{stack.url}/v1/engines", json={"url": url}, headers=ADMIN)
+        assert made.status_code == 202
+        until(lambda: len(httpx2.get(f"{stack.url}/v1/models").json()["data"]) > 2, within_s=20)
+        for model in ("script", "second") * 3:
+            content = json.dumps({"model": model, "prompt": "Hi", "max_tokens": 2})
+            answer = httpx2.post(
+                f"{stack.url}/v1/completions", content=content, headers={"content-type": CURL}
+            )
+            assert (answer.status_code, answer.json()["model"]) == (200, model)
 
 
 def test_what_no_door_claims_goes_to_an_engine(relaying: Stack) -> None:

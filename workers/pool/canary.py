@@ -14,7 +14,7 @@ from planner.schemas.values import read_value
 from planner.vocabulary import Vocabulary
 from planner.waves import first_wave
 from workers.pool.engine import Capabilities, Engine
-from workers.pool.vllm import Call, EngineError, Refused, VllmClient
+from workers.pool.vllm import Broken, Call, EngineError, Refused, VllmClient
 
 _QUESTION = Question("canary", "noul", "Is this a canary?", (Alternative(YES), Alternative(NO)))
 _DECISION = Decision(model="canary", state="A canary sings.", questions=(_QUESTION,))
@@ -55,7 +55,10 @@ class Canary:
         return Capabilities(least_width=WIDTH_STEP).but(engine.said)
 
     async def learned(self, engine: Engine, timeout_s: float) -> Capabilities:
-        """What else an engine can do. What it refuses, or does without effect, it cannot."""
+        """What else an engine can do. What it refuses, or does without effect, it cannot.
+
+        Raises an EngineError when it does not say.
+        """
         can = engine.can
         if not can.canvas:
             return can
@@ -96,10 +99,10 @@ class Canary:
         return 0
 
     async def generates(self, engine: Engine, timeout_s: float) -> bool:
-        """Whether an engine writes under a grammar."""
+        """Whether an engine writes under a grammar. Raises an EngineError when it does not say."""
         try:
             call = Call(engine.model.name, engine.can.least_width, timeout_s)
             written = await self._client.written(engine.url, _GENERATION, call)
-        except EngineError:
+        except (Refused, Broken):
             return False
         return bool(read_value(written.text, SCHEMA) == {"bird": "canary"})

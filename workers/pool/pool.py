@@ -17,11 +17,22 @@ import structlog
 
 from workers.pool.canary import Canary
 from workers.pool.engine import Capabilities, Engine, Started
-from workers.pool.vllm import Broken, EngineError, NoCanvas, Refused, TimedOut, Unreachable, VllmClient
+from workers.pool.vllm import (
+    Broken,
+    EngineError,
+    Failed,
+    NoCanvas,
+    Refused,
+    TimedOut,
+    Unreachable,
+    VllmClient,
+)
 from workers.pool.warming import Warming
 
 HEALTH_EVERY_S = 2.0
 PROBE_TIMEOUT_S = 5.0
+LEARN_TIMEOUT_S = 20.0
+LEARN_EVERY_S = 3.0
 
 log = structlog.get_logger()
 
@@ -50,6 +61,7 @@ class Pool:
         self._said = said
         self._configured = tuple(urls)
         self._probing: dict[str, asyncio.Task[None]] = {}
+        self._learning: dict[str, asyncio.Task[None]] = {}
         self.engines = [self._engine(url) for url in urls]
 
     def adopt(self, states: Mapping[str, str], said: Mapping[str, dict[str, Any]]) -> None:
@@ -129,13 +141,18 @@ class Pool:
         engine.last_read = asyncio.get_running_loop().time()
         engine.breaker.succeeded()
 
-    def failed(self, engine: Engine, error: EngineError) -> None:
-        """Note what an engine did to a read: one that lies is out, one that fails again and again too."""
+    def failed(self, engine: Engine, error: EngineError, *, counts: bool = True) -> None:
+        """Note what an engine did to a read: one that lies is out, one that fails again and again too.
+
+        A 5xx that does not count is one more for the same read.
+        """
         engine.errors += 1
         now = asyncio.get_running_loop().time()
         if isinstance(error, Broken):
             engine.breaker.open(now)
             self._put_out(engine, str(error))
+        elif isinstance(error, Failed) and not counts:
+            return
         elif isinstance(error, Unreachable) and engine.breaker.failed(now):
             self._put_out(engine, str(error))
 
@@ -201,8 +218,7 @@ class Pool:
             engine.model = await self._client.served_model(engine.url, PROBE_TIMEOUT_S)
             engine.can = await self._canary.reads(engine, PROBE_TIMEOUT_S)
         except EngineError as error:
-            is_causal = isinstance(error, NoCanvas | Refused)
-            if not (is_causal and await self._canary.generates(engine, PROBE_TIMEOUT_S)):
+            if not (isinstance(error, NoCanvas | Refused) and await self._writes(engine)):
                 self._put_out(engine, str(error))
                 return
             engine.can = Capabilities(canvas=False, generate=True).but(engine.said)
@@ -211,6 +227,25 @@ class Pool:
         self.changed.set()
         least_width = engine.can.least_width
         log.info("engine in", engine=engine.url, model=engine.model.name, least_width=least_width)
-        engine.can = await self._canary.learned(engine, PROBE_TIMEOUT_S)
-        engine.learned = True
+        engine.learned = False
+        if engine.url not in self._learning:
+            learning = self._learning[engine.url] = asyncio.create_task(self._learn(engine))
+            learning.add_done_callback(lambda _: self._learning.pop(engine.url))
+
+    async def _writes(self, engine: Engine) -> bool:
+        """Whether an engine that reads no canvases writes under a grammar, as far as it says."""
+        try:
+            return await self._canary.generates(engine, LEARN_TIMEOUT_S)
+        except EngineError:
+            return False
+
+    async def _learn(self, engine: Engine) -> None:
+        """Learn what else an engine can do, while it is in. One that has no time to say is asked again."""
+        while engine.joined and not engine.learned:
+            try:
+                engine.can = await self._canary.learned(engine, LEARN_TIMEOUT_S)
+                engine.learned = True
+            except EngineError as error:
+                log.info("engine not yet known", engine=engine.url, reason=str(error))
+                await asyncio.sleep(LEARN_EVERY_S)
         self.changed.set()

@@ -27,6 +27,7 @@ from workers.pool.vllm import (
     Busy,
     Call,
     EngineError,
+    Failed,
     Refused,
     TimedOut,
     Unreachable,
@@ -99,6 +100,7 @@ class WentOut(EngineError):
 _OUTCOMES: dict[type[EngineError], str] = {
     Busy: "busy",
     Unreachable: "unreachable",
+    Failed: "unreachable",
     TimedOut: "timed_out",
     Broken: "broken",
     Refused: "refused",
@@ -113,11 +115,14 @@ _DOES = {"object": "write under a grammar"}
 
 @dataclass(slots=True)
 class _Story:
-    """What came of a read so far: requests that failed, engines to leave out of this round."""
+    """What came of a read so far: requests that failed, engines to leave out of this round, and those that
+    answered it with a 5xx.
+    """
 
     tried: list[Tried] = field(default_factory=list)
     failures: int = 0
     out: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
 
 
 class Reader:
@@ -342,7 +347,10 @@ class Reader:
             story.failures += 1
             # A read that ran into its own deadline says nothing about the engine.
             if not isinstance(error, TimedOut) or demand.deadline - time() >= CLOSE_S:
-                self._pool.failed(engine, error)
+                # Of a read that no engine bears, one failure counts: it must not put them out for the others.
+                self._pool.failed(engine, error, counts=engine.url not in story.failed)
+            if isinstance(error, Failed):
+                story.failed.add(engine.url)
         return None
 
     def _told(

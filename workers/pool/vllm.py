@@ -48,6 +48,10 @@ class TimedOut(Unreachable):
     """No answer in the time that was given."""
 
 
+class Failed(Unreachable):
+    """The engine answered with a 5xx: it may be at fault, or only this request."""
+
+
 class Busy(EngineError):
     """The engine has no room now (503)."""
 
@@ -339,7 +343,7 @@ class VllmClient:
         if status == 503:
             raise Busy(f"{url} has no room (503)")
         if status >= 500:
-            raise Unreachable(f"{url} answered {status}: {_excerpt(content)}")
+            raise Failed(f"{url} answered {status}: {_excerpt(content)}")
         if status >= 400:
             raise Refused(f"{url} answered {status}: {_excerpt(content)}", _said(status, content))
         return content
