@@ -56,19 +56,21 @@ def decision_route(
     errors: Mapping[int, tuple[str, tuple[type[BaseModel], ...]]],
     id_header: str,
     *,
+    also: tuple[type[BaseModel], ...] = (),
     form: bool = False,
 ) -> dict[str, Any]:
     """For the `openapi_extra` of a decision door: its request and all its responses.
 
-    `errors` maps a status to what it says and the shapes its body may have. `form` tells that the request may
-    also be a part of a form, beside its images.
+    `errors` maps a status to what it says and the shapes its body may have, `also` are further shapes of the
+    request. `form` tells that the request may also be a part of a form, beside its images.
     """
+    requests = (request, *also)
     named = {id_header: {"schema": _TEXT, "description": "The decision's id."}}
     return {
         "parameters": _PARAMETERS,
         "requestBody": {
             "required": True,
-            "content": _content([request]) | (_form(request) if form else {}),
+            "content": _content(requests) | (_form(requests) if form else {}),
         },
         "responses": {
             "200": {
@@ -119,12 +121,18 @@ def document(app: FastAPI, models: Iterable[type[BaseModel]]) -> dict[str, Any]:
 
 
 def _content(models: Iterable[type[BaseModel]]) -> dict[str, Any]:
-    refs = [{"$ref": _REF.format(model=model.__name__)} for model in dict.fromkeys(models)]
-    return {"application/json": {"schema": refs[0] if len(refs) == 1 else {"anyOf": refs}}}
+    return {"application/json": {"schema": _any_of(models)}}
 
 
-def _form(request: type[BaseModel]) -> dict[str, Any]:
-    properties = {REQUEST_PART: {"$ref": _REF.format(model=request.__name__)}}
+def _any_of(models: Iterable[type[BaseModel]]) -> dict[str, Any]:
+    refs: list[dict[str, Any]] = [
+        {"$ref": _REF.format(model=model.__name__)} for model in dict.fromkeys(models)
+    ]
+    return refs[0] if len(refs) == 1 else {"anyOf": refs}
+
+
+def _form(requests: Iterable[type[BaseModel]]) -> dict[str, Any]:
+    properties = {REQUEST_PART: _any_of(requests)}
     schema = {
         "type": "object",
         "description": f"The request as JSON in the part `{REQUEST_PART}`, and each image as a file in a "

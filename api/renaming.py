@@ -93,6 +93,6 @@ def in_form(content: bytes, alias: str, name: str, *, content_type: str) -> byte
         },
     )
     parser.write(content)
-    for start, end in reversed(found):
-        content = content[:start] + name.encode() + content[end:]
-    return content
+    starts, ends = [start for start, _ in found], [end for _, end in found]
+    rest = zip((0, *ends), (*starts, len(content)), strict=True)
+    return name.encode().join(content[start:end] for start, end in rest)

@@ -53,7 +53,7 @@ async def complete(request: Request) -> Response:
         service.require_room()
     except REFUSED as error:
         response = openai_error(refusal_of(error))
-        response.headers.update({**VARY, **caller.headers})
+        response.headers.update({**VARY, REQUEST_ID: service.new_id(), **caller.headers})
         return response
     answer = await DOOR.answer_body(request, caller, body)
     return _streamed(answer, body.value) if body.value.get("stream") and answer.status_code == 200 else answer

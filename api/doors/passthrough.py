@@ -160,9 +160,16 @@ async def _read(headers: Headers, content: bytes, settings: ApiSettings) -> tupl
         with suppress(BadJson):
             return await decoded(content, settings.max_json_depth), in_json
     if _kind(headers) == FIELDS:
-        fields = dict(parse_qsl(content.decode("latin-1"), max_num_fields=MOST_FIELDS))
-        return Body({"model": fields.get("model")}, content), in_fields
+        return Body({"model": _line_field(content)}, content), in_fields
     return Body(None, content), None
+
+
+def _line_field(content: bytes) -> str | None:
+    """The model that a line of fields names. Raises Refusal."""
+    try:
+        return dict(parse_qsl(content.decode("latin-1"), max_num_fields=MOST_FIELDS)).get("model")
+    except ValueError as error:
+        raise Refusal(400, "bad_form", f"the body is no form: {error}") from error
 
 
 async def _field(headers: Headers, content: bytes, limit: int) -> str | None:

@@ -14,6 +14,7 @@ from api.problems import PROBLEM
 from api.refusals import REFUSED, Refusal, refusal_of
 from planner.dialects import systemone
 from planner.dialects.question_bodies import question_body
+from planner.dialects.systemone_request import Text
 from planner.schemas.forms import outline
 from planner.schemas.kept import form_of
 
@@ -26,9 +27,11 @@ PLACEHOLDER = "..."
 class CompileRequest(BaseModel):
     """The body of `POST /v1/systemone`, of which `model` and `state` may be left out."""
 
-    value_schema: Any = Field(None, alias="schema", description="A JSON Schema (2020-12).")
+    value_schema: dict[str, Any] | bool | None = Field(
+        None, alias="schema", description="A JSON Schema (2020-12)."
+    )
     questions: dict[str, dict[str, Any]] | None = Field(None, description="Or questions, as System One's.")
-    state: Any = Field(None, description="What the reads of span questions are counted for.")
+    state: Text | None = Field(None, description="What the reads of span questions are counted for.")
     model: str | None = None
 
 

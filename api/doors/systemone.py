@@ -13,7 +13,7 @@ from api.doors.raw_route import RawRoute
 from api.openapi import decision_route
 from api.refusals import Entry, Refusal, headers_of, told_entries
 from api.systemone_schemas import ERRORS, SystemOneError, SystemOneInvalid, SystemOneResponse
-from planner.dialects.systemone_request import SystemOneRequest
+from planner.dialects.systemone_request import SchemaRequest, SystemOneRequest
 
 REQUEST_ID = "x-typesafe-request-id"
 OVERLOADED = 529
@@ -32,7 +32,7 @@ _TYPES = {
 }
 """Error types by the status of native routes; any other is an `api_usage_error`."""
 
-MODELS = (SystemOneRequest, SystemOneResponse, SystemOneError, SystemOneInvalid)
+MODELS = (SystemOneRequest, SchemaRequest, SystemOneResponse, SystemOneError, SystemOneInvalid)
 """What its route names in the OpenAPI document."""
 
 router = APIRouter(route_class=RawRoute)
@@ -41,7 +41,9 @@ router = APIRouter(route_class=RawRoute)
 @router.post(
     "/v1/systemone",
     summary="Answer typed questions about a state",
-    openapi_extra=decision_route(SystemOneRequest, SystemOneResponse, ERRORS, REQUEST_ID, form=True),
+    openapi_extra=decision_route(
+        SystemOneRequest, SystemOneResponse, ERRORS, REQUEST_ID, also=(SchemaRequest,), form=True
+    ),
 )
 async def decide(request: Request) -> Response:
     """One decision, waited for unless the client prefers a job. Over the sync limit it answers 529, and the

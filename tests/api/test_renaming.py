@@ -67,3 +67,10 @@ FORM = (
 def test_a_form_keeps_its_other_parts(kind: str) -> None:
     content = FORM.replace(b"MODEL", ALIAS.encode())
     assert in_form(content, ALIAS, NAME, content_type=kind) == FORM.replace(b"MODEL", NAME.encode())
+    twice = content.replace(b"--b--\r\n", b"") + content
+    renamed = in_form(twice, ALIAS, NAME, content_type=kind)
+    assert renamed == twice.replace(
+        b"\r\n\r\njev-latest\r\n--b\r\nContent", b"\r\n\r\na/served-model\r\n--b\r\nContent"
+    )
+    other = FORM.replace(b"MODEL", b"other")
+    assert in_form(other, ALIAS, NAME, content_type=kind) == other

@@ -14,7 +14,7 @@ from client.stack import Stack
 from examples.patterns import MESSAGE, PATTERNS, Case, Plan, Refund, Triage, main
 
 FORMS: dict[str, type[BaseModel]] = {"cascade": Triage, "routing": Case, "cycle": Plan}
-MESSAGES = (MESSAGE, "?", '{"Drucker": "brennt 🔥", "seit": 1e3}')
+MESSAGES = (MESSAGE, '{"Drucker": "brennt 🔥", "seit": 1e3}')
 
 
 @pytest.fixture(scope="module")

@@ -51,6 +51,7 @@ RULES: dict[str, Any] = {
         {"phrase": "Right at last", "state_contains": "was not valid", "object": {"topic": "chairs"}},
         {"phrase": "Right at last", "object": {"topic": "ch"}, "thought": "Chairs are meant."},
         {"phrase": "Is it slow", "fault": "slow", "labels": {"yes": 0.5}},
+        {"phrase": "Does it fail once", "fault": "500", "times": 1, "labels": {"yes": 0.5}},
         {"phrase": "Does it fail", "fault": "500", "labels": {"yes": 0.5}},
     ]
 }
@@ -65,7 +66,8 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def stack(script: str) -> Iterator[Stack]:
-    with Stack(engines=script, engine_args=("--max-model-len", "8192")) as running:
+    env = {"CANVASS_SHARD_READS": "16"}
+    with Stack(engines=script, engine_args=("--max-model-len", "8192"), env=env) as running:
         yield running
 
 
@@ -161,6 +163,24 @@ def test_the_same_decision_has_the_same_hashes_and_another_state_others(stack: S
     assert first == again
     assert len({canvas for _, canvas in first}) == 2
     assert {prompt for prompt, _ in first}.isdisjoint({prompt for prompt, _ in other})
+
+
+def test_reads_of_many_shards_are_all_in_the_audit(stack: Stack) -> None:
+    questions = {f"q{number}": {**URGENT, "instructions": f"Is it urgent? ({number})"} for number in range(4)}
+    _, *reads = lines(stack, audited(stack, questions=questions, samples=16))
+    assert len(reads) == 64
+    assert len({read["id"] for read in reads}) == 64
+    assert len({read["prompt_sha256"] for read in reads}) == 4
+    assert len({read["canvas"]["sha256"] for read in reads}) == 16
+
+
+def test_requests_that_came_to_nothing_are_told(stack: Stack) -> None:
+    once = {"type": "noul", "instructions": "Does it fail once?"}
+    _, read = lines(stack, audited(stack, questions={"once": once}))
+    (tried,) = read["tried"]
+    assert tried["engine"] == stack.engine_urls[0]
+    assert "500" in tried["why"]
+    assert "logprobs" in read
 
 
 def test_a_thought_is_in_the_audit(stack: Stack) -> None:

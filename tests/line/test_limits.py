@@ -242,12 +242,16 @@ def test_whole_numbers_of_any_size_keep_their_digits(stack: Stack) -> None:
     assert (refused.status_code, json.loads(refused.content)["detail"][0]["input"]) == (422, large)
 
 
-ID_HEADERS = {"/v1/systemone": "x-typesafe-request-id", "/v1/decisions": "x-request-id"}
+ID_HEADERS = {
+    "/v1/systemone": "x-typesafe-request-id",
+    "/v1/decisions": "x-request-id",
+    "/v1/chat/completions": "x-request-id",
+}
 
 
 @pytest.mark.parametrize("path", ID_HEADERS)
-@pytest.mark.parametrize("content", [b"{", b"{}", b'{"model": "nobody"}'])
+@pytest.mark.parametrize("content", [b"{", b'{"model": "nobody"}'])
 def test_a_refusal_has_an_id_too(stack: Stack, path: str, content: bytes) -> None:
     response = httpx2.post(stack.url + path, content=content)
-    assert response.status_code in (400, 422)
+    assert response.status_code in (400, 404, 422)
     assert response.headers[ID_HEADERS[path]].startswith("dec_")

@@ -31,6 +31,12 @@ CHECKS: list[Callable[..., Any]] = [
 OVERLOADED = (503, 529)
 """The only documented statuses of 500 and more: come again later."""
 
+SCHEMAS: tuple[Any, ...] = (
+    {"type": "boolean"},
+    {"type": "object", "properties": {"a": {"enum": ["b", "c"]}, "d": {"type": "string"}}},
+    {"type": "integer", "minimum": 2, "maximum": 1},
+)
+
 EXAMPLES = 25
 MODES = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
 
@@ -43,7 +49,7 @@ def document(stack: Stack) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def done_job(stack: Stack) -> str:
-    id = str(post(stack.url, ONE_READ, ASYNC).json()["id"])
+    id = str(post(stack.url, {**ONE_READ, "audit": True}, ASYNC).json()["id"])
     assert job(stack.url, id, wait=20)["status"] == "succeeded"
     return id
 
@@ -70,6 +76,9 @@ def test_every_response_is_one_that_the_document_has(
     assert {200, 400, 404} <= statuses["POST /v1/chat/completions"]
     assert {200, 404} <= statuses["GET /v1/jobs/{id}"]
     assert {200, 404} <= statuses["GET /v1/jobs/{id}/events"]
+    assert {200, 404} <= statuses["GET /v1/jobs/{id}/audit"]
+    assert {201, 404, 422} <= statuses["POST /v1/jobs/{id}/audit"]
+    assert {200, 422} <= statuses["POST /v1/compile"]
 
 
 def ask(url: str, host: str, strategy: Any, done_job: str, seen: set[int], forms: set[int]) -> None:
@@ -119,11 +128,24 @@ def _make_likely(case: Any, done_job: str) -> None:
                 body.pop("assets", None)
                 body.pop("images", None)
             case.headers = {**(case.headers or {}), **dice.choice(ways)}
+        if ("schema" in body or case.path == "/v1/compile") and dice.random() < 0.7:
+            # Hardly anything is a schema by chance.
+            body["schema"] = dice.choice(SCHEMAS)
+            body.pop("questions", None)
+            body["state"] = "My printer is on fire."
         # A webhook would be called.
         body.pop("webhook", None)
     if case.path.startswith("/v1/keys"):
         # With a key made, the server would no longer be open.
         case.headers = {**(case.headers or {}), "Authorization": "Bearer no-admin"}
+
+
+def test_the_document_has_both_shapes_of_a_decision(document: dict[str, Any]) -> None:
+    content = document["paths"]["/v1/systemone"]["post"]["requestBody"]["content"]
+    shapes = [{"$ref": f"#/components/schemas/{name}"} for name in ("SystemOneRequest", "SchemaRequest")]
+    assert content["application/json"]["schema"] == {"anyOf": shapes}
+    assert content["multipart/form-data"]["schema"]["properties"]["request"] == {"anyOf": shapes}
+    assert "schema" in document["components"]["schemas"]["SchemaRequest"]["required"]
 
 
 def test_the_document_names_the_doors_errors_and_headers(document: dict[str, Any]) -> None:

@@ -41,8 +41,8 @@ def site(script: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stac
         "lost": folder / "nowhere.html",
     }.items():
         (folder / f"{name}.html").symlink_to(target)
-    for name, target in {"circle": "round", "round": "circle", "itself": "itself"}.items():
-        (folder / f"{name}.html").symlink_to(folder / f"{target}.html")
+    for name, other in {"circle": "round", "round": "circle", "itself": "itself"}.items():
+        (folder / f"{name}.html").symlink_to(folder / f"{other}.html")
     with Stack(engines=script, env={"CANVASS_PAGES": str(folder)}) as running:
         yield running
 

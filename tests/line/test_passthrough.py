@@ -160,6 +160,12 @@ def test_a_form_that_names_the_alias_reaches_the_engine_by_the_served_name(relay
     assert echoed(relaying, b"a=1&model=jev-latest&b=%20", CURL) == (b"a=1&model=script&b=%20", CURL)
 
 
+def test_a_line_of_too_many_fields_is_refused(relaying: Stack) -> None:
+    content = b"&".join([b"a=1"] * 2000)
+    response = httpx2.post(f"{relaying.url}/v1/echo", content=content, headers={"content-type": CURL})
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "bad_form")
+
+
 @pytest.mark.parametrize("content", [b"", b"{no json", b"[1]", b"\xff\x00binary", b"{" * 5000])
 def test_what_is_no_json_and_says_so_goes_on_as_it_is(relaying: Stack, content: bytes) -> None:
     kind = "application/octet-stream"

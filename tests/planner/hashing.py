@@ -13,7 +13,7 @@ from planner.plan import Plan
 from planner.reads import AnyRead, Found, Generation, Item, Read, Result, Served, Written
 from tests.planner.support import hashed
 
-Model = Callable[[AnyRead], Any]
+Model = Callable[[Any], Any]
 """An engine for reads and generations alike; what it gives is a Result."""
 
 TEXTS = [

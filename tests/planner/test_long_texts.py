@@ -42,7 +42,7 @@ class Counting:
 @pytest.fixture
 def counting(vocabulary: Vocabulary) -> Vocabulary:
     """The vocabulary with a context, and a tokenizer that counts."""
-    return replace(vocabulary, tokenizer=Counting(vocabulary.tokenizer), context=CONTEXT)  # type: ignore[arg-type]
+    return replace(vocabulary, tokenizer=Counting(vocabulary.tokenizer), context=CONTEXT)
 
 
 SPAN = replace(noul("s", "Who?"), type="span", alternatives=())

@@ -28,6 +28,7 @@ from workers.pool.vllm import (
     Call,
     EngineError,
     Failed,
+    NoCanvas,
     Refused,
     TimedOut,
     Unreachable,
@@ -103,6 +104,7 @@ _OUTCOMES: dict[type[EngineError], str] = {
     Failed: "unreachable",
     TimedOut: "timed_out",
     Broken: "broken",
+    NoCanvas: "broken",
     Refused: "refused",
     WentOut: "not_sent",
 }
