@@ -51,7 +51,7 @@ RULES: dict[str, Any] = {
         {"phrase": "Right at last", "state_contains": "was not valid", "object": {"topic": "chairs"}},
         {"phrase": "Right at last", "object": {"topic": "ch"}, "thought": "Chairs are meant."},
         {"phrase": "Is it slow", "fault": "slow", "labels": {"yes": 0.5}},
-        {"phrase": "Does it fail once", "fault": "500", "times": 1, "labels": {"yes": 0.5}},
+        {"phrase": "Is it shaky", "fault": "500", "times": 1, "labels": {"yes": 0.5}},
         {"phrase": "Does it fail", "fault": "500", "labels": {"yes": 0.5}},
     ]
 }
@@ -175,7 +175,7 @@ def test_reads_of_many_shards_are_all_in_the_audit(stack: Stack) -> None:
 
 
 def test_requests_that_came_to_nothing_are_told(stack: Stack) -> None:
-    once = {"type": "noul", "instructions": "Does it fail once?"}
+    once = {"type": "noul", "instructions": "Is it shaky?"}
     _, read = lines(stack, audited(stack, questions={"once": once}))
     (tried,) = read["tried"]
     assert tried["engine"] == stack.engine_urls[0]

@@ -108,7 +108,7 @@ def test_400_questions_are_answered_and_401_are_not(client: OpenAI) -> None:
         return len(client.decisions.create(model="jev-latest", input="Fire", questions=asked).answers)
 
     assert ask(400) == 400
-    with pytest.raises(BadRequestError, match=r"at most 400 items .*not 401") as error:
+    with pytest.raises(BadRequestError, match=r"at most 400 items, not 401") as error:
         ask(401)
     assert (error.value.param, error.value.code) == ("questions", "too_long")
 

@@ -210,16 +210,6 @@ def test_a_job_and_its_webhook_carry_the_value(stack: Stack) -> None:
     assert call.verified()["data"]["result"]["answers"]["o"] == done["result"]["answers"]["o"]
 
 
-def test_a_chat_may_ask_for_objects(stack: Stack) -> None:
-    asked = {"questions": [{"id": "o", **object_("What is it about?")}]}
-    messages = [{"role": "system", "content": json.dumps(asked)}, {"role": "user", "content": STATE}]
-    body = {"model": "jev-latest", "messages": messages}
-    response = httpx2.post(f"{stack.url}/v1/chat/completions", json=body, timeout=60)
-    assert response.status_code == 200, response.text
-    answers = json.loads(response.json()["choices"][0]["message"]["content"])["answers"]
-    assert (answers["o"]["type"], answers["o"]["value"]) == ("object", {"topic": "chairs"})
-
-
 def test_the_states_of_a_batch_have_objects(stack: Stack) -> None:
     body = {
         "model": "jev-latest",
