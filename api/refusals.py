@@ -15,6 +15,7 @@ import structlog
 from pydantic import ValidationError
 
 from api.body import BadEncoding, BadJson, BodyError, TooLarge
+from planner.dialects.wording import in_json_words
 from planner.errors import Invalid, TooLong
 from planner.reads import Failure
 from workers.store.decisions import Queue, QueueFull, TooManyOpen
@@ -140,29 +141,11 @@ def refusal_of(error: Exception) -> Refusal:
     raise TypeError(f"{error!r} is no refusal")
 
 
-_SAID = {
-    "Input should be a valid tuple": "Input should be a list",
-    "Input should be a valid list": "Input should be a list",
-    "Input should be a valid dictionary": "Input should be an object",
-    "Tuple should": "List should",
-    "Dictionary should": "Object should",
-}
-"""How pydantic's messages begin that speak of Python's types, and what is told: in JSON's words."""
-
-
 def entry_of(error: Mapping[str, Any]) -> Entry:
     """The entry of one of pydantic's errors. What is too long is not told again."""
     kind = str(error["type"])
     given = None if kind == "too_long" else error.get("input")
-    return Entry(tuple(error["loc"]), _in_json_words(str(error["msg"])), kind, given)
-
-
-def _in_json_words(message: str) -> str:
-    for begins, said in _SAID.items():
-        if message.startswith(begins):
-            # What pydantic has to say of a model ends in its name, which is nobody's business.
-            return said + message[len(begins) :].partition(" or instance of ")[0]
-    return message
+    return Entry(tuple(error["loc"]), in_json_words(str(error["msg"])), kind, given)
 
 
 _FAILURES = {

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from planner.decision import Decision
 from planner.dialects import DIALECTS
+from planner.dialects.wording import in_json_words
 from planner.errors import Invalid
 from planner.json_depth import MAX_DEPTH, is_too_deep
 from planner.json_numbers import exact
@@ -93,7 +94,7 @@ def decision_of(request: Mapping[str, Any], line: Line, salt: str) -> Decision:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         path = ".".join(map(str, first["loc"]))
-        raise BadLine("invalid_request", f"{path}: {first['msg']}", line.custom_id) from error
+        raise BadLine("invalid_request", f"{path}: {in_json_words(first['msg'])}", line.custom_id) from error
     except Invalid as error:
         raise bad_line_of(error, line.custom_id) from error
 

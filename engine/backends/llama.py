@@ -8,10 +8,10 @@ the full vocabulary. Each request evaluates one token, because the prefix is in 
 (Reporting the whole vocabulary instead takes 400 ms of JSON.)
 
 An answer hangs on its prompt alone, not on what the cache held of it. What is cached was computed in other
-batches than what is not, and on a CPU two things depend on a batch's size: flash attention takes another way
-from 64 tokens on, and without it a single token is computed otherwise than several (measured: log-probabilities
-differed by up to 0.33 and 0.06). With flash attention and batches of at most 32 tokens they are the same to
-the last bit.
+batches than what is not, and on a CPU two things depend on a batch's size: flash attention takes another
+way from 64 tokens on, and without it a single token is computed otherwise than several. (Measured: log-
+probabilities differed by up to 0.33 and 0.06.) With flash attention and batches of at most 32 tokens they
+are the same to the last bit.
 
 llama.cpp reports nothing for a sampled token that is only part of a character, so such tokens are never
 lifted: they have their exact value when they are among the likeliest, and the floor otherwise.
@@ -37,8 +37,8 @@ from engine.work import FLOOR, CanvasRead, Generation, Piece, Row, best
 # cores a read of 16 ms took up to 3 s (measured). A prefill's work is long enough to be shared.
 _THREADS, _PREFILL_THREADS = 1, 2
 _PROMPT_CACHE_MIB = 512
-# Tokens of a prompt that are computed together. A prompt of 250 that is not cached takes about 14 % more CPU than
-# in llama.cpp's own batches of 512, one of 1000 about 30 %; one whose head is cached takes no more.
+# Tokens of a prompt that are computed together. A prompt of 250 that is not cached takes about 14 % more CPU
+# than in llama.cpp's own batches of 512, one of 1000 about 30 %; one whose head is cached takes no more.
 _BATCH = 32
 # Added to the asked ids' logits: over the gap between any two logits (about 50 here), and small enough that
 # float32 still tells apart differences of 1e-5.

@@ -28,9 +28,13 @@ def lines_of(reply: Reply) -> Iterator[str]:
 def _described(customer: Customer) -> str:
     owed = f"owes {customer.unpaid} EUR" if customer.unpaid else "owes nothing"
     return (
-        f"{customer.name}, {customer.years} years with us, {customer.orders} orders for {customer.spent} EUR "
-        f"in the last year, {owed}"
+        f"{customer.name}, {_count(customer.years, 'year')} with us, {_count(customer.orders, 'order')} for "
+        f"{customer.spent} EUR in the last year, {owed}"
     )
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _priced(priced: Priced) -> Iterator[str]:

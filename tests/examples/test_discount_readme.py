@@ -21,7 +21,7 @@ def test_the_page_shows_an_offer_a_refused_discount_and_an_unknown_customer() ->
     assert [shlex.split(command)[-1] for command, _ in COMMANDS] == ["17", "42", "99"]
 
 
-@pytest.mark.parametrize(("command", "output"), COMMANDS)
+@pytest.mark.parametrize(("command", "output"), COMMANDS, ids=["17", "42", "99"])
 def test_a_command_prints_what_is_shown(
     command: str,
     output: str,

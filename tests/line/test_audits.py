@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -12,10 +13,14 @@ from typing import Any
 import httpx2
 import pytest
 import redis
+from redis.asyncio import Redis
 
 from client.stack import Stack
 from tests.line.conftest import ask_at
 from tests.line.job_support import ASYNC, cancel, job, submit, until, until_status
+from workers.settings import Settings
+from workers.store.audits import Audits
+from workers.store.store import Store
 
 ADMIN = {"authorization": "Bearer an admin key for the tests"}
 RETENTION_S = 3
@@ -347,6 +352,28 @@ def made(stack: Stack, name: str) -> dict[str, str]:
     header = {"authorization": f"Bearer {response.json()['key']}"}
     until(lambda: httpx2.get(f"{stack.url}/v1/jobs", headers=header).status_code == 200, 5)
     return header
+
+
+def test_a_check_of_an_audit_that_has_just_gone_brings_nothing_back(stack: Stack) -> None:
+    """What was brought back would have no expiry."""
+
+    async def story() -> tuple[bool, bytes | None, int, bool, int]:
+        async with Redis.from_url(stack.redis_url) as connection:
+            store = Store(connection, Settings())
+            audits = Audits(store, Settings())
+            late = await audits.add_checks("gone", {"a": b"{}"})
+            lines = await audits.lines("gone")
+            left = int(await connection.exists(store.key("audit", "gone")))
+            await audits.keep("there", b"{}")
+            kept = await audits.add_checks("there", {"a": b"{}"})
+            expires = int(await connection.ttl(store.key("audit", "there")))
+            await store.close()
+            return late, lines, left, kept, expires
+
+    late, lines, left, kept, expires = asyncio.run(story())
+    assert (late, lines, left) == (False, None, 0)
+    assert kept is True
+    assert expires > 0
 
 
 def test_an_audit_is_its_owners_alone(brief: Stack) -> None:

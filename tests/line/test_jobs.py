@@ -256,7 +256,7 @@ TOO_MUCH: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "a deadline over the server's": ({"deadline_ms": 600_001}, ["body", "deadline_ms"], "CANVASS_DEADLINE_S"),
     "a deadline of nothing": ({"deadline_ms": 0}, ["body", "deadline_ms"], "1"),
     "metadata too long": ({"metadata": {"a": "x" * 16_384}}, ["body", "metadata"], "16384"),
-    "metadata that is no object": ({"metadata": [1]}, ["body", "metadata"], "dictionary"),
+    "metadata that is no object": ({"metadata": [1]}, ["body", "metadata"], "an object"),
 }
 
 

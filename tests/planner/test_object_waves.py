@@ -151,6 +151,23 @@ def test_a_skipped_span_or_object_is_not_read_and_what_hangs_on_it_is_skipped_to
     assert len(played.reads) == 1
 
 
+def test_what_needs_a_skipped_question_is_asked_once_that_is_known(vocabulary: Vocabulary) -> None:
+    questions = (
+        noul("angry"),
+        object_("about", ask_if={"angry": ("no",)}),
+        span("name", depends_on=("about",)),
+        noul("calm", ask_if={"angry": ("no",)}),
+        noul("real", depends_on=("calm",)),
+    )
+    played = play(planned(vocabulary, *questions), engine)
+    assert [[read.kind for read in wave.all] for wave in played.waves] == [["label"], ["label", "span"]]
+    assert {read.questions[0]: read.wave for read in played.answers.reads} == {
+        "angry": 0,
+        "real": 1,
+        "name": 1,
+    }
+
+
 def test_a_stage_waits_for_the_spans_that_it_needs_and_for_no_others(vocabulary: Vocabulary) -> None:
     questions = (
         noul("a"),
