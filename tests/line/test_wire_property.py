@@ -102,10 +102,11 @@ def places(value: Any) -> list[tuple[Any, Any]]:
     return found + [place for _, key in found for place in places(value[key])]
 
 
+# No `deadline_ms`: a decision whose time is over ends with a 529, and rightly.
 EXTENSIONS = (
-    "assets", "ask", "auto_max", "auto_threshold", "chunk_prompt", "chunk_rows", "deadline_ms", "diagnostics",
-    "images", "instructions", "joint", "metadata", "samples", "seed", "sequential", "steps", "think",
-    "webhook_events_filter",
+    "assets", "ask", "audit", "auto_max", "auto_threshold", "chunk_prompt", "chunk_rows", "diagnostics",
+    "images", "instructions", "joint", "metadata", "samples", "schema", "schema_version", "seed", "sequential",
+    "steps", "think", "webhook_events_filter",
 )  # fmt: skip
 
 
