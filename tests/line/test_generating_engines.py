@@ -133,6 +133,23 @@ def test_a_job_waits_for_the_engine_that_writes_and_others_do_not(mixed: Stack) 
     assert job["result"]["answers"]["about"]["valid"] is True
 
 
+@pytest.mark.parametrize("names", [("script", "script"), ("causal", "diffusion")])
+def test_a_causal_engine_gets_no_reads_where_it_comes_first(script: str, names: tuple[str, str]) -> None:
+    own = (
+        ("--liar", "ignore-canvas", "--model-name", names[0]),
+        ("--liar", "ignore-grammar", "--model-name", names[1]),
+    )
+    with Stack(engines=script, engine_count=2, each_engine_args=own) as stack:
+        writing, reading = stack.engine_urls
+        until(lambda: engines(stack)[writing]["capabilities"]["generate"] is True, 20)
+        for _ in range(5):
+            response = ask(stack, urgent=URGENT, about=ABOUT)
+            assert response.status_code == 200, response.text
+            reads = response.json()["diagnostics"]["reads"]
+            assert {read["kind"]: read["engine"] for read in reads} == {"label": reading, "object": writing}
+            assert all("tried" not in read or not read["tried"] for read in reads)
+
+
 def test_without_an_engine_that_writes_an_object_is_refused_before_anything_runs(script: str) -> None:
     with Stack(engines=script, engine_args=("--liar", "ignore-grammar")) as stack:
         (url,) = stack.engine_urls

@@ -105,8 +105,8 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 # No `deadline_ms`: a decision whose time is over ends with a 529, and rightly.
 EXTENSIONS = (
     "assets", "ask", "audit", "auto_max", "auto_threshold", "chunk_prompt", "chunk_rows", "diagnostics",
-    "images", "instructions", "joint", "metadata", "samples", "schema", "schema_version", "seed", "sequential",
-    "steps", "think", "webhook_events_filter",
+    "images", "instructions", "joint", "metadata", "samples", "schema", "schema_version", "seed",
+    "sequential", "steps", "think", "webhook_events_filter",
 )  # fmt: skip
 
 
