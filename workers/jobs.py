@@ -80,6 +80,7 @@ def urls_of(id: str) -> dict[str, str]:
         "events": f"{job}/events",
         "cancel": f"{job}/cancel",
         "deliveries": f"{job}/deliveries",
+        "audit": f"{job}/audit",
     }
 
 

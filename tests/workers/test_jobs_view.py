@@ -93,6 +93,7 @@ def test_a_queued_job_has_a_place_and_no_times_yet() -> None:
             "events": "/v1/jobs/dec_1/events",
             "cancel": "/v1/jobs/dec_1/cancel",
             "deliveries": "/v1/jobs/dec_1/deliveries",
+            "audit": "/v1/jobs/dec_1/audit",
         },
     }
 
