@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.answers import ObjectReading
-from planner.decision import Question, as_text
+from planner.decision import as_text
 from planner.once import once
-from planner.plan import Plan
-from planner.prompts import Told, message_of, object_text
+from planner.prompts import message_of, object_text
+from planner.question_part import QuestionPart
 from planner.reads import Generation, Results, Wanted, Written
 from planner.schemas.sent import sent_schema
 from planner.schemas.values import Fault, read_value
@@ -24,26 +24,8 @@ USUAL_TOKENS = 512
 
 
 @dataclass(frozen=True, eq=False)
-class ObjectPart:
-    """The generations of one object question. `number` counts the plan's object questions; `told` are answers
-    that its prompts restate, `thought` is what the model wrote ahead of all answers.
-    """
-
-    plan: Plan
-    question: Question
-    number: int
-    told: tuple[Told, ...] = ()
-    thought: Written | None = None
-
-    @property
-    def stage(self) -> int:
-        """The stage of its question."""
-        return self.plan.stage_of[self.question.id]
-
-    @property
-    def ids_asked(self) -> tuple[str, ...]:
-        """The id of the question, as other parts give theirs."""
-        return (self.question.id,)
+class ObjectPart(QuestionPart):
+    """The generations of one object question."""
 
     def wanted(self, results: Results) -> list[Wanted]:
         """A generation, and a second one after a first that was not valid."""

@@ -17,8 +17,9 @@ from planner.decision import Alternative, Question
 from planner.formats import ISOLATED, distribution, isolated_template, labels_of
 from planner.once import once
 from planner.plan import Plan
-from planner.prompts import Told, isolated_tail, span_tail
-from planner.reads import Found, Ids, Item, Read, ReadKind, Results, Rows, Wanted, Written
+from planner.prompts import isolated_tail, span_tail
+from planner.question_part import QuestionPart
+from planner.reads import Found, Ids, Item, Read, ReadKind, Results, Rows, Wanted
 from planner.spans.blanks import LEAST_STEPS, blank_of
 from planner.spans.decoder import Blank, Lexicon, Walker
 from planner.spans.items import decode_list, decode_span
@@ -98,21 +99,8 @@ def merged(items: Sequence[Item]) -> list[Item]:
 
 
 @dataclass(frozen=True, eq=False)
-class SpanPart:
-    """The reads of one span question. `number` counts the plan's span questions; `told` are answers that its
-    prompts restate, `thought` is what the model wrote ahead of all answers.
-    """
-
-    plan: Plan
-    question: Question
-    number: int
-    told: tuple[Told, ...] = ()
-    thought: Written | None = None
-
-    @property
-    def stage(self) -> int:
-        """The stage of its question."""
-        return self.plan.stage_of[self.question.id]
+class SpanPart(QuestionPart):
+    """The reads of one span question."""
 
     @property
     def _kind(self) -> ReadKind:
@@ -126,11 +114,6 @@ class SpanPart:
     @once
     def _canvas(self) -> Canvas:
         return blank_of(self.question, self.plan.vocabulary)
-
-    @property
-    def ids_asked(self) -> tuple[str, ...]:
-        """The id of the question, as other parts give theirs."""
-        return (self.question.id,)
 
     def wanted(self, results: Results) -> list[Wanted]:
         """Every read that this question takes, as far as the results can tell."""
