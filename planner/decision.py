@@ -43,7 +43,7 @@ class Alternative:
     source: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Question:
     """One typed question. `ask_if` maps an earlier question to the answers under which this is asked.
 
@@ -77,7 +77,7 @@ class Question:
         """Whether the answer is one of the alternatives, read as a label."""
         return self.type in ("noul", "choice", "score")
 
-    @property
+    @once
     def needs(self) -> tuple[str, ...]:
         """The questions that must be settled before this one, each once."""
         return tuple(dict.fromkeys((*self.depends_on, *self.ask_if)))

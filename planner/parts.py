@@ -5,7 +5,8 @@ Prompts are built only for reads that are missing: folding results that are ther
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from planner.answers import Reading, entropy, fold
@@ -13,7 +14,7 @@ from planner.canvas import Canvas, make_canvas
 from planner.decision import Question
 from planner.formats import ISOLATED, Distribution, Template, distribution, labels_of
 from planner.once import once
-from planner.plan import Chunk, Plan, format_of, template_of
+from planner.plan import Chunk, Plan, format_of, template_of, told_to
 from planner.prompts import Told, isolated_tail, joint_head, message_of, restated
 from planner.reads import Ids, Message, Read, Results, Rows, Wanted, Written, id_sets
 from planner.vocabulary import Vocabulary, encode_long, encode_recurring
@@ -24,8 +25,8 @@ class Part:
     """The reads of one chunk: every draw, times every id set that its labels need.
 
     `lines` are the labels already written in a joint canvas's prompt: the settled questions, each with the
-    index of its best alternative. `told` are answers that the prompt restates; `thought` is what the model
-    wrote ahead of all answers.
+    index of its best alternative. `words` are the answers so far as prompts restate them, by question;
+    `thought` is what the model wrote ahead of all answers.
     """
 
     plan: Plan
@@ -33,8 +34,14 @@ class Part:
     stage: int
     group: int
     lines: tuple[tuple[Question, int], ...] = ()
-    told: tuple[Told, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
     thought: Written | None = None
+
+    @once
+    def told(self) -> tuple[Told, ...]:
+        """The answers that the prompt restates: what a question needs, and of joint ones what is no line."""
+        told = told_to(self.plan, self.chunk.listed, self.words)
+        return tuple(one for one in told if not (self.chunk.joint and one[0].is_label))
 
     @once
     def template(self) -> Template:

@@ -7,7 +7,7 @@ that it sees the answers of the one before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -25,7 +25,7 @@ from planner.formats import (
     make_template,
 )
 from planner.once import once
-from planner.prompts import isolated_head
+from planner.prompts import Told, isolated_head
 from planner.reads import Ids, Written
 from planner.spans.blanks import blank_of
 from planner.spans.windows import Window, make_windows
@@ -134,6 +134,12 @@ class Plan:
     def one_line_ids(self) -> bool:
         """Whether every id can stand on a line: a joint prompt and its prefill may show any of them."""
         return all(id.isprintable() for id in self.decision.by_id)
+
+
+def told_to(plan: Plan, questions: Sequence[Question], words: Mapping[str, str]) -> tuple[Told, ...]:
+    """What prompts restate to some questions: the answers that they need, each once, of those in `words`."""
+    needs = dict.fromkeys(id for question in questions for id in question.needs if id in words)
+    return tuple((plan.decision.by_id[id], words[id]) for id in needs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from planner.decision import Question
-from planner.plan import Plan
+from planner.once import once
+from planner.plan import Plan, told_to
 from planner.prompts import Told
 from planner.reads import Written
 
@@ -14,15 +16,20 @@ from planner.reads import Written
 class QuestionPart:
     """The reads of one question.
 
-    `number` counts the plan's questions of its kind, spans or objects. `told` are answers that its prompts
-    restate, `thought` is what the model wrote ahead of all answers.
+    `number` counts the plan's questions of its kind, spans or objects. `words` are the answers so far as
+    prompts restate them, by question; `thought` is what the model wrote ahead of all answers.
     """
 
     plan: Plan
     question: Question
     number: int
-    told: tuple[Told, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
     thought: Written | None = None
+
+    @once
+    def told(self) -> tuple[Told, ...]:
+        """The answers that its prompts restate: those that it needs."""
+        return told_to(self.plan, [self.question], self.words)
 
     @property
     def stage(self) -> int:

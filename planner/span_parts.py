@@ -172,7 +172,7 @@ class SpanPart(QuestionPart):
             resolved=resolved,
         )
 
-    def words(self, reading: SpanReading) -> str:
+    def in_words(self, reading: SpanReading) -> str:
         """What later prompts restate of a reading: its texts, one per line, or none."""
         return "\n".join(self._text(item) for item in reading.items) or "none"
 

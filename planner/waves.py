@@ -18,7 +18,6 @@ from planner.decision import NO, YES, Question, as_text
 from planner.object_parts import ObjectPart
 from planner.parts import Part, spoken_answer
 from planner.plan import Chunk, Plan, steps_of
-from planner.prompts import Told
 from planner.reads import Failure, Generation, Read, Results, Wanted, Wave, Written
 from planner.span_parts import SpanPart
 from planner.stages import skip_reason
@@ -120,12 +119,14 @@ class _Story:
         for number, labels in enumerate(self.plan.stages):
             if not self._can_ask(labels):
                 self._follow_beside()
-            if not self._can_ask(labels) or not self._follow_stage(number, labels):
+                if not self._can_ask(labels):
+                    break
+            if not self._follow_stage(number, labels):
                 break
         self._follow_beside()
 
     def _can_ask(self, questions: Sequence[Question]) -> bool:
-        return all(id in self.over for question in questions for id in question.needs)
+        return all(all(map(self.over.__contains__, question.needs)) for question in questions)
 
     def _follow_stage(self, number: int, labels: Sequence[Question]) -> bool:
         """Whether the label questions of a stage are settled, step by step."""
@@ -171,41 +172,29 @@ class _Story:
             wave = self._trace(wanted, wave)
             if isinstance(part, SpanPart):
                 self.spans[question.id] = reading = part.fold(self.results)
-                self._know(question.id, YES if reading.items else NO, part.words(reading), wave)
+                self._know(question.id, YES if reading.items else NO, part.in_words(reading), wave)
             else:
                 self.objects[question.id] = value = part.fold(self.results)
                 self._know(question.id, "", as_text(value.value) if value.valid else "no valid answer", wave)
 
     def _part(self, chunk: Chunk, stage: int, group: int) -> Part:
-        """A chunk whose turn has come. A joint one goes on from all labels so far, and restates no more than
-        what stands beside them; an isolated one restates what its question needs.
-        """
-        if not chunk.joint:
-            return Part(
-                self.plan, chunk, stage, group, told=self._told(chunk.questions), thought=self.thought
-            )
-        known = self.plan.decision.by_id
+        """A chunk whose turn has come. A joint one goes on from all labels so far."""
+        known = self.plan.decision.by_id if chunk.joint else {}
         lines = tuple((known[id], self.readings[id].best) for id in known if id in self.readings)
-        told = tuple(told for told in self._told(chunk.listed) if not told[0].is_label)
-        return Part(self.plan, chunk, stage, group, lines, told, self.thought)
+        return Part(self.plan, chunk, stage, group, lines, self.words, self.thought)
 
     def _part_beside(self, question: Question) -> SpanPart | ObjectPart:
-        told = self._told([question])
         if question.is_span:
-            return SpanPart(self.plan, question, self.plan.spans.index(question), told, self.thought)
-        return ObjectPart(self.plan, question, self.plan.objects.index(question), told, self.thought)
-
-    def _told(self, questions: Sequence[Question]) -> tuple[Told, ...]:
-        """The answers that some questions need, each once, in words."""
-        needs = dict.fromkeys(id for question in questions for id in question.needs if id in self.words)
-        return tuple((self.plan.decision.by_id[id], self.words[id]) for id in needs)
+            return SpanPart(self.plan, question, self.plan.spans.index(question), self.words, self.thought)
+        return ObjectPart(self.plan, question, self.plan.objects.index(question), self.words, self.thought)
 
     def _know(self, id: str, answer: str, words: str, wave: int) -> None:
         self.answers[id], self.words[id], self.over[id] = answer, words, wave
 
     def _after(self, question: Question) -> int:
         """The first wave in which a question can be asked."""
-        return max([0 if self.thought is None else 1, *(self.over[id] for id in question.needs)])
+        first = 0 if self.thought is None else 1
+        return max(first, max(map(self.over.__getitem__, question.needs), default=first))
 
     def _open(self, questions: Sequence[Question]) -> list[Question]:
         """The questions of a stage that are asked after all; the others are skipped, with a reason."""

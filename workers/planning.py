@@ -20,6 +20,9 @@ LONG_BYTES = 20_000
 WORTH_KEEPING = 2_000
 """Characters of state from which on a plan is kept: a shorter one is made again in less time."""
 
+MANY_QUESTIONS = 16
+"""Questions from which on a plan is kept, however short its state."""
+
 PLANS_KEPT = 32
 CHARACTERS_KEPT = 8_000_000
 """Plans that a process keeps, by number and by the length of their states together."""
@@ -69,7 +72,8 @@ class PlanCache:
 
     def plan(self, id: str, decision: Decision) -> Plan:
         """The plan of a decision by its id. Raises Invalid as `make_plan` does."""
-        if len(decision.text) < WORTH_KEEPING and not _has_spans(decision):
+        few = len(decision.questions) < MANY_QUESTIONS
+        if few and len(decision.text) < WORTH_KEEPING and not _has_spans(decision):
             return make_plan(decision, self._vocabulary)
         with self._lock:
             plan = self._plans.pop(id, None)
