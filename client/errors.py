@@ -28,10 +28,15 @@ ClientError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class ClientError(Exception):
     """Anything that the command reports in a sentence, without a traceback."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As it is, and not made again: most are made of more than their message.
+        return _remade, (type(self), self.args), self.__dict__
 
 
 class BadDecisionFile(ClientError):
@@ -136,3 +141,10 @@ class NotReady(StackError):
 
 class StopRequested(StackError):
     """The stack was told to stop while it was starting or working."""
+
+
+def _remade(kind: type[ClientError], told: tuple[Any, ...]) -> ClientError:
+    """An error that comes out of a pickle, before its attributes are set."""
+    error = kind.__new__(kind)
+    error.args = told
+    return error

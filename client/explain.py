@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from client.cells import as_text, cell, clip, count
-from client.errors import BadModelName, CannotRead
+from client.errors import BadModelName, CannotRead, ServerUnreachable
 from client.http import DEFAULT_URL
 from client.jobs import AsJson, Key, console, print_json
 
@@ -50,11 +50,16 @@ def explain(
 ) -> None:
     """Show what a model compiles to: how each field is answered, after which others, in how many reads."""
     # The SDK is loaded here, so that the other commands start without it.
-    from client.sdk import Canvass
+    from client.sdk import Canvass, Unreachable
 
     found = model_named(model)
-    with Canvass(url, api_key=key, retries=_TRIES) as canvass:
-        plan = canvass.compile(found, state=None if state is None else read_state(state))
+    given = None if state is None else read_state(state)
+    try:
+        with Canvass(url, api_key=key, retries=_TRIES) as canvass:
+            plan = canvass.compile(found, state=given)
+    except Unreachable as error:
+        # It names what the SDK takes; the command takes an option.
+        raise ServerUnreachable(error.url, error.reason) from error
     if json:
         return print_json(plan)
     return console().print(explained_view(found.__name__, plan))

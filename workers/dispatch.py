@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import structlog
 from celery import Celery, chord
+from kombu import pools
 from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
@@ -19,6 +21,8 @@ from planner.reads import AnyRead, Wave
 from workers.celery_app import ADVANCE, DELIVER, INTERACTIVE, LANES, RUN, SHARD
 from workers.group_commit import GroupCommit
 from workers.settings import Settings
+
+log = structlog.get_logger()
 
 
 class PublishError(Exception):
@@ -72,9 +76,23 @@ class Dispatcher:
 
     async def _in_thread(self, function: Callable[..., None], *args: object) -> None:
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
-        except (KombuError, RedisError, OSError) as error:
-            raise PublishError(f"the queue does not answer: {error}") from error
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._sent, function, *args)
+        except Exception as error:
+            # What is stored is published again: no fault of a queue's client may end a decision.
+            raise PublishError(f"the queue does not answer: {error!r}") from error
+
+    def _sent(self, function: Callable[..., None], *args: object) -> None:
+        try:
+            function(*args)
+        except (KombuError, RedisError, OSError):
+            raise
+        except Exception as error:
+            # kombu raises whatever it comes upon where a channel was closed under it (an AttributeError of
+            # the connection that is gone), and would raise it again: the next message makes a new one.
+            log.warning("connections to the queue are made anew", reason=repr(error))
+            pools.reset()
+            self._app._pool = self._app.amqp._producer_pool = None
+            raise
 
     def _send_ready(self, lane: str, batch: list[Ready]) -> None:
         self._app.send_task(RUN, args=[batch], queue=lane, ignore_result=True)

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from api.doors.native import own_job, told
 from api.problems import PROBLEM
 from api.refusals import Refusal
 from workers.jobs import TERMINAL, Fields, rfc3339, status_of
-from workers.store.audits import Audits
+from workers.store.audits import Audits, TooManyChecks
 
 router = APIRouter(prefix="/v1/jobs/{id}/audit", tags=["audits"], responses=PROBLEM)
 
@@ -27,7 +27,7 @@ class Check(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=200)
-    passed: bool
+    passed: StrictBool
     message: str | None = Field(None, max_length=2000)
 
 
@@ -66,13 +66,19 @@ async def get_audit(id: str, job: OwnJob, audits: TheAudits) -> Response:
 
 @router.post("", summary="Record checks in the audit", status_code=201, response_model=Checks)
 async def add_checks(id: str, checks: Checks, job: OwnJob, audits: TheAudits) -> Response:
-    """Put the caller's own checks beside what was read. One of a name that is there takes its place."""
+    """Put the caller's own checks beside what was read. One of a name that is there takes its place. An audit
+    has 1,000 names at most: of those that go beyond it none is recorded.
+    """
     await _lines(id, job, audits)
     at = rfc3339(time())
     lines = {
         check.name: orjson.dumps({"type": "check", "at": at, **check.model_dump()}) for check in checks.checks
     }
-    if not await audits.add_checks(id, lines):
+    try:
+        kept = await audits.add_checks(id, lines)
+    except TooManyChecks as error:
+        raise Refusal(422, "too_many_checks", str(error)) from error
+    if not kept:
         raise Refusal(404, "not_found", f"job {id!r} is no longer kept")
     return told(checks.model_dump(), status=201)
 

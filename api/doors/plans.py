@@ -79,7 +79,8 @@ async def compile_plan(request: Request, service: TheService, caller: TheAskingC
         found = await service.explain(decision, body.size)
     except REFUSED as error:
         raise refusal_of(error) from error
-    fields = None if decision.schema is None else outline(form_of(decision.schema))
+    schema = decision.schema
+    fields = None if schema is None else await asyncio.to_thread(lambda: outline(form_of(schema)))
     return told(
         {
             "object": "plan",

@@ -10,6 +10,7 @@ from client.sdk.checks import CheckResult
 from client.sdk.decision import Decision, Usage
 from client.sdk.errors import (
     ApiError,
+    BadKey,
     BadRequest,
     BadUrl,
     Canceled,
@@ -42,6 +43,7 @@ __all__ = [
     "ApiError",
     "AsyncCanvass",
     "AsyncSubmitted",
+    "BadKey",
     "BadRequest",
     "BadUrl",
     "Canceled",

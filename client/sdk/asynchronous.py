@@ -60,7 +60,7 @@ class AsyncCanvass(Client[httpx2.AsyncClient]):
         **options: Unpack[MapOptions],
     ) -> AsyncGenerator[Mapped[M], None]:
         """As `Canvass.map`, for `async for`. States that come one by one are awaited beside the results."""
-        check_map(form, concurrency)
+        check_map(form, concurrency, options)
 
         async def decide(state: Any) -> Decision[M]:
             return await self._run(flow.deciding(self._server, form, state, cast("Options", options)))

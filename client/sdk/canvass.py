@@ -34,7 +34,7 @@ class Canvass(Client[httpx2.Client]):
     a request is repeated that the server had no room for, or that got no answer: it is the same decision
     each time, never a second one. `http_client` is an
     `httpx2.Client` to use, which stays the caller's to close. May be used from several threads. Raises
-    `BadUrl`, or `BadKey` of `client.errors`.
+    `BadUrl` or `BadKey`.
     """
 
     @staticmethod
@@ -51,7 +51,8 @@ class Canvass(Client[httpx2.Client]):
         Raises `InvalidValue` and `ModelRejected` where there is no value to give, `CheckFailed` for one
         that a check refuses, `DecisionFailed` (`Expired`, `Canceled`) for a decision that ended without
         one, `StillRunning` when the time is over, `ApiError` and `Unreachable` for a request that came to
-        nothing, `NotExpressible` and `NotJson` for one that could not be made.
+        nothing, `NotExpressible` and `NotJson` for one that could not be made; TypeError and ValueError for a
+        call without a state or messages, and for checks that could not be told apart in an audit.
         """
         return self._run(flow.deciding(self._server, form, state, options))
 
@@ -84,9 +85,10 @@ class Canvass(Client[httpx2.Client]):
         `states` may be endless: they are taken in the caller's thread, one more with each result. An error is
         kept in its result, unless `raise_on_error`. With `progress` there is a bar on standard error, where
         that is a terminal. Whoever stops taking results begins no more; what is under way runs on at the
-        server. Raises `NotExpressible`, and ValueError for a concurrency under 1, at once.
+        server. Raises `NotExpressible`, and ValueError for a concurrency under 1 or for what is wrong with
+        the checks, at once.
         """
-        check_map(form, concurrency)
+        check_map(form, concurrency, options)
         server = replace(self._server, slice_s=SLICE_S)
 
         def decide(state: Any, stopping: threading.Event) -> Decision[M]:

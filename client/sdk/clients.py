@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
+from client.sdk.checks import named
 from client.sdk.decision import M
 from client.sdk.drive import server_of
 from client.sdk.options import WaitOptions
@@ -60,8 +61,9 @@ class Handle(Generic[M]):
         return f"{type(self).__name__}({self.id!r}, {self._form.__name__})"
 
 
-def check_map(form: type[BaseModel], concurrency: int) -> None:
-    """Raise `NotExpressible` or ValueError for a `map` that could not decide anything."""
+def check_map(form: type[BaseModel], concurrency: int, options: WaitOptions) -> None:
+    """Raise `NotExpressible`, TypeError or ValueError for a `map` that could not decide anything."""
     schema_of(form)
+    named(options.get("checks"))
     if concurrency < 1:
         raise ValueError(f"{concurrency} at a time is none")

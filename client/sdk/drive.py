@@ -9,8 +9,9 @@ from typing import TypeVar, cast
 
 import httpx2
 
+from client import errors
 from client.http import DEFAULT_URL, Response, bearer, connection, is_url_list
-from client.sdk.errors import BadUrl, Unreachable
+from client.sdk.errors import BadKey, BadUrl, Unreachable
 from client.sdk.flow import Call, Flow, Pause, Server
 
 CONNECT_S = 5.0
@@ -33,7 +34,10 @@ def server_of(
     if not is_url_list(url):
         raise BadUrl(f"{url!r} is no URL. {BadUrl.__doc__}")
     key = os.environ.get("CANVASS_KEY") or None if api_key is None else api_key
-    headers = {"content-type": "application/json", **bearer(key)}
+    try:
+        headers = {"content-type": "application/json", **bearer(key)}
+    except errors.BadKey as error:
+        raise BadKey(BadKey.__doc__) from error
     return Server(url, headers, model, timeout_s, retries)
 
 

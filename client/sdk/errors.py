@@ -2,6 +2,7 @@
 
 CanvassError
 |-- BadUrl                  a base URL that is none
+|-- BadKey                  a key that cannot stand in a header
 |-- NotExpressible          a model that no JSON Schema can express
 |-- NotJson                 a state, or another part of a request, that is no JSON
 |-- Unreachable             no answer over HTTP
@@ -22,9 +23,9 @@ CanvassError
 |-- CheckFailed             a rule of the caller does not hold
 `-- NotRecorded             a decision whose checks could not be added to its audit
 
-Errors about a job that was accepted carry `job_id`; those about a value carry `evidence` as well. A key
-that cannot stand in a header is a `BadKey` of `client.errors`; each of these is a `ClientError`, too,
-which the command tells in a sentence.
+Errors about a job that was accepted carry `job_id`; those about a value carry `evidence` as well. Each is a
+`ClientError`, too, which the command tells in a sentence. A call that is wrong as it is written raises what
+Python has for that: TypeError or ValueError.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from client.errors import ClientError
+from client import errors
 
 if TYPE_CHECKING:
     from client.sdk.decision import Decision
@@ -44,12 +45,16 @@ _SHOWN = 5
 """How many of several faults a message tells."""
 
 
-class CanvassError(ClientError):
-    """Anything that the SDK raises about a request or its answer."""
+class CanvassError(errors.ClientError):
+    """Anything that the SDK raises about a request or its answer. It survives a pickle, but for its cause."""
 
 
 class BadUrl(CanvassError):
     """A base URL begins with http:// or https://."""
+
+
+class BadKey(CanvassError, errors.BadKey):
+    """A key is one word of printable ASCII; was it copied whole, and alone?"""
 
 
 class NotExpressible(CanvassError):
@@ -65,6 +70,8 @@ class Unreachable(CanvassError):
 
     def __init__(self, url: str, reason: str, *, connected: bool) -> None:
         super().__init__(f"Cannot reach Canvass at {url} ({reason}). {Unreachable.__doc__}")
+        self.url = url
+        self.reason = reason
         self.connected = connected
 
 

@@ -24,8 +24,9 @@ class Evidence:
     `expectation` the expected integer of a score. `present` is the probability that there is a value at all,
     of a field that may be None. `start` and `end` are a span's place in the source, in code points; `items`
     has those of a list of spans, each with its confidence. `reason` says why a field was skipped. `attempts`
-    counts the reads or generations it took, `tokens` those that were written. `engine` and `model` say who
-    read. `raw` is all that the server said.
+    counts the reads or generations it took, `tokens` those that were written, `finish_reason` says why the
+    writing ended ("length": it was cut). `engine` and `model` say who read. `raw` is all that the server
+    said.
     """
 
     kind: Kind
@@ -42,6 +43,7 @@ class Evidence:
     reason: str | None = None
     attempts: int | None = None
     tokens: int | None = None
+    finish_reason: str | None = None
     engine: str | None = None
     model: str | None = None
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -53,7 +55,7 @@ class Evidence:
 
 _PLAIN = (
     *("type", "question", "questions", "confidence", "expectation", "start", "end", "items", "reason"),
-    *("attempts", "tokens", "engine", "model"),
+    *("attempts", "tokens", "finish_reason", "engine", "model"),
 )
 """What has the same name in the server's answer."""
 

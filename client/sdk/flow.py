@@ -22,7 +22,7 @@ import orjson
 from pydantic import BaseModel
 
 from client.http import OK, Response
-from client.sdk.checks import CheckResult, run_checks
+from client.sdk.checks import MOST_NAME, CheckResult, named, run_checks
 from client.sdk.decision import Decision, M, decision_of
 from client.sdk.errors import (
     Canceled,
@@ -54,8 +54,8 @@ _LEAST_PAUSE_S, _BACKOFF_S, _MOST_BACKOFF_S = 0.1, 0.5, 8.0
 _SPARE_S = 30.0
 """How much longer than it was asked to wait a server may take, before its connection counts as dead."""
 
-_CHECKS, _NAME, _MESSAGE = 100, 200, 2000
-"""What an audit takes: checks of one request, characters of a name and of a message."""
+_CHECKS, _MESSAGE = 100, 2000
+"""What an audit takes: checks of one request, characters of a message."""
 
 _ENDED: dict[str, type[DecisionFailed]] = {"expired": Expired, "canceled": Canceled}
 
@@ -103,6 +103,7 @@ class Server:
 
 def deciding(server: Server, form: type[M], state: Any, options: Options) -> Flow[Decision[M]]:
     """A decision from its post to its value."""
+    named(options.get("checks"))
     until, seconds = _until(server, options.get("timeout"))
     content = body_of(schema_of(form), state, options, server.model)
     wait_s = _wait(server, until)
@@ -122,6 +123,7 @@ def deciding(server: Server, form: type[M], state: Any, options: Options) -> Flo
 
 def submitting(server: Server, form: type[M], state: Any, options: Options) -> Flow[str]:
     """The id of a decision that is not waited for."""
+    named(options.get("checks"))
     until, _ = _until(server, options.get("timeout"))
     content = body_of(schema_of(form), state, options, server.model)
     call = Call("POST", "/v1/systemone", content, {**_once(options), "prefer": "respond-async"})
@@ -133,6 +135,7 @@ def submitting(server: Server, form: type[M], state: Any, options: Options) -> F
 
 def waiting(server: Server, form: type[M], id: str, options: WaitOptions) -> Flow[Decision[M]]:
     """A job from here to its value."""
+    named(options.get("checks"))
     until, seconds = _until(server, options.get("timeout"))
     body = yield from _polled(server, id, until, seconds)
     return (yield from _settled(server, form, id, body, options, until))
@@ -237,7 +240,8 @@ def _settled(
         # The model's validators are rules of the caller, too.
         if audit:
             try:
-                yield from _recorded(server, id, [CheckResult(form.__name__, False, str(rejected))], until)
+                rule = CheckResult(form.__name__[:MOST_NAME], False, str(rejected))
+                yield from _recorded(server, id, [rule], until)
             except CanvassError as error:
                 rejected.add_note(f"Its audit does not say so: {error}")
         raise
@@ -254,9 +258,7 @@ def _settled(
 
 def _recorded(server: Server, id: str, checks: Sequence[CheckResult], until: float) -> Flow[None]:
     """Add checks to a job's audit."""
-    listed = [
-        {"name": one.name[:_NAME], "passed": one.passed, "message": one.message[:_MESSAGE]} for one in checks
-    ]
+    listed = [{"name": one.name, "passed": one.passed, "message": one.message[:_MESSAGE]} for one in checks]
     # There is time for it, even where the decision took all of the call's.
     until = max(until, time.monotonic() + _SPARE_S)
     for first in range(0, len(listed), _CHECKS):

@@ -89,10 +89,14 @@ _SENT = (
 
 
 def body_of(schema: Mapping[str, Any], state: Any, options: Options, model: str) -> bytes:
-    """The JSON body of a decision. Raises `NotJson`; TypeError unless it has a state, or messages."""
+    """The JSON body of a decision. Raises `NotJson`; TypeError unless it has a state, or messages; ValueError
+    for no messages.
+    """
     messages = options.get("messages")
     if (state is None) == (messages is None):
         raise TypeError("a decision is about a state, or about messages: one of the two")
+    if messages is not None and not messages:
+        raise ValueError("messages are a conversation so far: there is at least one")
     given: Mapping[str, Any] = options
     body: dict[str, Any] = {
         "model": options.get("model", model),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -84,11 +85,27 @@ def _told(response: Response) -> tuple[str, str, str]:
         return str(detail.get("error_type", "error")), str(detail.get("message", "")), ""
     if isinstance(detail, list) and detail and isinstance(detail[0], dict):
         first = detail[0]
-        more = f" (and {len(detail) - 1} more)" if len(detail) > 1 else ""
-        return str(first.get("type", "invalid")), f"{first.get('msg', 'is wrong')}{more}", path_of(first)
-    errors = body.get("errors") or [{}]
-    path = str(errors[0].get("pointer", "")).removeprefix("/").replace("/", ".")
-    return str(body.get("code", "error")), str(detail), path
+        message = f"{first.get('msg', 'is wrong')}{_more(detail)}"
+        return str(first.get("type", "invalid")), message, path_of(first)
+    code, errors = str(body.get("code", "error")), body.get("errors") or []
+    if not errors:
+        return code, str(detail), ""
+    # The document's own detail has the path of the first in it.
+    first = errors[0]
+    return (
+        str(first.get("code", code)),
+        f"{first.get('detail', detail)}{_more(errors)}",
+        _dotted(str(first.get("pointer", ""))),
+    )
+
+
+def _more(told: Sequence[Any]) -> str:
+    return f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+
+
+def _dotted(pointer: str) -> str:
+    """The path that a JSON pointer names, with dots between its parts, as System One's errors have it."""
+    return ".".join(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
 
 
 def _body(response: Response) -> dict[str, Any] | None:

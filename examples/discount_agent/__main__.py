@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from client import Canvass, CanvassError
+from client.errors import StackError
 from examples.discount_agent.agent import NoOffer, answer
 from examples.discount_agent.report import lines_of
 from examples.discount_agent.runs import Run
@@ -30,14 +31,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     seed(given.folder, datetime.now(UTC).date())
     run = Run(given.folder / "runs", given.user)
-    with Stores(given.folder) as stores, server_url() as url, Canvass(url) as canvass:
-        try:
+    try:
+        with Stores(given.folder) as stores, server_url() as url, Canvass(url) as canvass:
             for line in lines_of(answer(canvass, stores, run, given.message, given.user)):
                 print(line)
-        except (UnknownCustomer, NoOffer, CanvassError) as error:
-            print(error, file=sys.stderr)
-            return 1
-        finally:
+    except (UnknownCustomer, NoOffer, CanvassError, StackError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        # Where there was no server to ask, nothing began.
+        if run.file.exists():
             print(f"Kept      {run.file} ({len(run.lines())} lines)")
     return 0
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from client import Canvass, CheckFailed, Decision, InvalidValue, ModelRejected
+from client import Canvass, CanvassError, CheckFailed, Decision, InvalidValue, ModelRejected
 from examples.discount_agent.models import (
     SCHEMA_VERSION,
     Offer,
@@ -95,14 +95,23 @@ def _priced(canvass: Canvass, run: Run, message: str, plan: str, customer: Custo
 def _decided(
     canvass: Canvass, run: Run, phase: str, form: type[M], state: Any, checks: Mapping[str, Any] | None = None
 ) -> Decision[M]:
-    """A decision whose audit is in the run, also where its value is none to use."""
+    """A decision whose audit is in the run, whatever came of it."""
     try:
         decision = canvass.decide(form, state, audit=True, schema_version=SCHEMA_VERSION, checks=checks)
-    except (InvalidValue, ModelRejected, CheckFailed) as error:
-        run.note(phase, *canvass.audit(error.job_id))
+    except CanvassError as error:
+        if job_id := getattr(error, "job_id", None):
+            run.note(phase, *_audit(canvass, job_id))
         raise
     run.note(phase, *canvass.audit(decision.job_id))
     return decision
+
+
+def _audit(canvass: Canvass, job_id: str) -> list[dict[str, Any]]:
+    """The audit of a decision that failed, or why there is none: that must not hide the failure itself."""
+    try:
+        return canvass.audit(job_id)
+    except CanvassError as error:
+        return [{"type": "no audit", "id": job_id, "error": type(error).__name__, "message": str(error)}]
 
 
 def _outcome(reply: Reply) -> dict[str, Any]:

@@ -110,10 +110,11 @@ class _Assembly:
             return None
         by_name = dict(zip(node.names, known, strict=True))
         questions = dict(zip(node.names, node.questions, strict=True))
-        self.fields[node.path] = flags_evidence(questions, by_name, self.traces)
         said = sum(reading.best == 0 for reading in known)
         likeliest = sorted(range(len(known)), key=lambda place: -known[place].probabilities[0])
         taken = set(likeliest[: min(max(said, node.least), node.most)])
+        names = {node.names[place] for place in taken}
+        self.fields[node.path] = flags_evidence(questions, by_name, names, self.traces)
         return [value for place, value in enumerate(node.values) if place in taken]
 
     def grounded(self, node: Grounded) -> Any:

@@ -2,7 +2,7 @@
 
 | schema | questions |
 | --- | --- |
-| one possible value | none |
+| one possible value, a list that holds nothing among them | none |
 | boolean | a noul |
 | up to 255 listed scalars | a choice |
 | whole numbers within bounds, at most ten | a score |
@@ -31,8 +31,9 @@ from typing import Any
 
 import orjson
 
-from planner.decision import NO, YES, Alternative, Question
+from planner.decision import YES, Alternative, Question
 from planner.errors import Invalid, Location
+from planner.schemas.alternatives import ALTERNATIVES, NOUL, type_of, values_of
 from planner.schemas.bundles import bundle
 from planner.schemas.checks import check_schema
 from planner.schemas.forms import (
@@ -48,13 +49,16 @@ from planner.schemas.forms import (
     Tagged,
     Written,
 )
-from planner.schemas.keywords import Pointer, Schemas, escaped
+from planner.schemas.keywords import Schemas, escaped, told_types
+from planner.schemas.marks import PIECE, can_be_found, check_marks, is_bare
+from planner.schemas.places import Place
 from planner.schemas.reading import (
+    Known,
     Unfolded,
     Union,
     Value,
-    integers,
     is_alone,
+    is_null,
     is_record,
     listed,
     marked,
@@ -84,6 +88,10 @@ MAX_LOOP = 16
 MAX_SPANS, USUAL_SPANS = 64, 16
 """Most items of a list of spans, and how many when the schema does not say."""
 
+NUMBER_TOKENS = 32
+"""Most tokens of a number, unless a mark gives it others: no number needs more, and a small model that
+writes a fraction goes on until it is cut."""
+
 MAX_OBJECT_TOKENS, MAX_SPAN_TOKENS = 4096, 96
 """Most tokens that a mark may give to what is written, and to spans."""
 
@@ -91,9 +99,11 @@ MAX_OBJECT_TOKENS, MAX_SPAN_TOKENS = 4096, 96
 def compile_schema(schema: Any, loc: Location = ("schema",)) -> Form:
     """The form of a JSON Schema. `loc` is the schema's path in the request. Raises Invalid."""
     check_schema(schema, loc)
-    compiler = _Compiler(Schemas.of(schema), loc)
+    schemas = Schemas.of(schema)
+    check_marks(schemas, loc)
+    compiler = _Compiler(Known(schemas, loc), loc)
     text = told(schema, "description") or told(schema, "title") or "The answer"
-    root = compiler.node(schema, _Place(label="the list", text=text, open=frozenset({()})))
+    root = compiler.node(schema, Place(label="the list", text=text, open=frozenset({()})))
     if not compiler.questions:
         raise Invalid(
             loc, "this schema has one possible value: there is nothing to ask", kind="schema_closed"
@@ -101,48 +111,15 @@ def compile_schema(schema: Any, loc: Location = ("schema",)) -> Form:
     return Form(schema, tuple(compiler.questions), root)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where the compiler is.
-
-    `path` is the field's JSON pointer, `id` the same with the branches on the way; `label` what the field is
-    called, `text` what is asked of it, `context` what it is a part of. `earlier` are the questions it
-    depends on, `ask_if` the nearest condition, `is_there` that the field is known not to
-    be null. `open` are the references followed on the way.
-    """
-
-    path: str = ""
-    id: str = ""
-    label: str = ""
-    text: str = ""
-    context: str = ""
-    is_told: bool = False
-    is_there: bool = False
-    earlier: tuple[str, ...] = ()
-    ask_if: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    open: frozenset[Pointer] = frozenset()
-    alone: bool = False
-    depth: int = 0
-
-    @property
-    def question(self) -> str:
-        """The id of the question that answers the field itself."""
-        return self.id or "~root"
-
-    def asked(self, suffix: str = "") -> str:
-        """The instructions of a question about the field."""
-        return sentence(within(self.context, f"{self.text} {suffix}" if suffix else self.text))
-
-
 @dataclass(slots=True)
 class _Compiler:
-    schemas: Schemas
+    known: Known
     loc: Location
     questions: list[Question] = field(default_factory=list)
     fields: int = 0
     text: int = 0
 
-    def node(self, schema: Any, place: _Place) -> Node:
+    def node(self, schema: Any, place: Place) -> Node:
         """The node of a field, whose questions are added to the others."""
         self.fields += 1
         if self.fields > MAX_FIELDS:
@@ -152,7 +129,7 @@ class _Compiler:
             raise self._too_much(
                 f"the fields of this schema nest deeper than {MAX_DEPTH}: {told_at}", MAX_DEPTH
             )
-        inner = unfold(schema, self.schemas, place.open)
+        inner = unfold(schema, self.known, place.open)
         below = replace(place, open=inner.open)
         about = told(inner.schema, "description")
         if not place.is_told and place.path and about:
@@ -165,27 +142,37 @@ class _Compiler:
                 return node
         return self._written(inner.schema, below)
 
-    def _written(self, schema: Any, place: _Place) -> Node:
+    def _written(self, schema: Any, place: Place) -> Node:
         most = self._tokens(schema, MAX_OBJECT_TOKENS)
+        if most is None and told_types(schema) and {*told_types(schema)} <= {"integer", "number"}:
+            most = NUMBER_TOKENS
         self._ask(
             place,
             place.question,
             "object",
             place.asked(),
-            schema=bundle(schema, self.schemas),
+            schema=bundle(schema, self.known.schemas),
             max_tokens=most,
         )
         return Written(place.path, place.question)
 
-    def span(self, schema: dict[str, Any], place: _Place, *, optional: bool = False) -> Node | None:
+    def span(self, schema: dict[str, Any], place: Place, *, optional: bool = False) -> Node | None:
         """A field that is found in the text."""
-        items = unfold(schema.get("items"), self.schemas, place.open).schema
+        items = unfold(schema.get("items"), self.known, place.open).schema
         many = schema.get("type") == "array"
         if not (marked(schema, "span") is True or (many and marked(items, "span") is True)):
             return None
-        most = int(min(schema.get("maxItems", USUAL_SPANS), MAX_SPANS))
-        if many and most == 0:
+        if without_null(schema, self.known, place.open) is not None:
             return None
+        found = items if many else schema
+        if not can_be_found(found):
+            raise Invalid(
+                self.loc,
+                f"a span is a string, or an object of {', '.join(PIECE)}, or a list of either, "
+                f"which {place.path[:200] or 'the root'} is not",
+                kind="schema_mark",
+            )
+        most = int(min(schema.get("maxItems", USUAL_SPANS), MAX_SPANS))
         self._ask(
             place,
             place.question,
@@ -194,32 +181,41 @@ class _Compiler:
             max_tokens=self._tokens(schema, MAX_SPAN_TOKENS),
             max_items=most if many else 1,
         )
-        found = items if many and isinstance(items, dict) else schema
         return Grounded(
             place.path,
             place.question,
             many=many,
             least=int(min(schema.get("minItems", 0), MAX_SPANS)),
             optional=optional,
-            bare=found.get("type") == "string",
+            bare=is_bare(found),
         )
 
-    def picked(self, schema: dict[str, Any], place: _Place) -> Node | None:
+    def empty(self, schema: dict[str, Any], place: Place) -> Node | None:
+        """A list that holds nothing."""
+        if schema.get("type") not in ("array", ["array"]) or schema.get("prefixItems"):
+            return None
+        if schema.get("maxItems") != 0 and not self.known.is_dead(schema.get("items")):
+            return None
+        return Fixed(place.path, []) if self.known.fitting([[]], schema) == [True] else None
+
+    def picked(self, schema: dict[str, Any], place: Place) -> Node | None:
         """A field with listed values, booleans and small numbers among them."""
-        values = _values_of(schema, self.schemas, place)
+        values = values_of(schema, self.known, place.open)
         if not values:
             return None
         if len(values) == 1:
             return Fixed(place.path, values[0][0])
-        type = _type_of(schema)
+        type = type_of(schema)
         return self._pick(place, place.question, type, place.asked(), values)
 
-    def maybe(self, schema: dict[str, Any], place: _Place) -> Node | None:
+    def maybe(self, schema: dict[str, Any], place: Place) -> Node | None:
         """A field that may be null. One that is found in the text is null when it is not found."""
-        inner = without_null(schema, self.schemas, place.open)
+        inner = without_null(schema, self.known, place.open)
         if inner is None:
             return None
-        found = unfold(inner, self.schemas, place.open)
+        if is_null(schema, self.known, place.open):
+            return Fixed(place.path, None)
+        found = unfold(inner, self.known, place.open)
         if not found.recursive and isinstance(found.schema, dict):
             span = self.span(found.schema, replace(place, open=found.open), optional=True)
             if span is not None:
@@ -227,7 +223,7 @@ class _Compiler:
         if place.is_there:
             return self.node(inner, replace(place, depth=place.depth + 1))
         helper = f"{place.id}~present"
-        self._ask(place, helper, "noul", place.asked("(is there such a value?)"), _NOUL)
+        self._ask(place, helper, "noul", place.asked("(is there such a value?)"), NOUL)
         below = replace(
             place,
             earlier=(*place.earlier, helper),
@@ -237,9 +233,9 @@ class _Compiler:
         )
         return Maybe(place.path, helper, self.node(inner, below))
 
-    def union(self, schema: dict[str, Any], place: _Place) -> Node | None:
+    def union(self, schema: dict[str, Any], place: Place) -> Node | None:
         """Objects told apart by a tag."""
-        union = tagged(schema, self.schemas, place.open)
+        union = tagged(schema, self.known, place.open)
         if union is None:
             return None
         values = [value for _, part in union.branches for value in part]
@@ -252,13 +248,13 @@ class _Compiler:
             tag_place,
             tag_place.question,
             "choice",
-            sentence(within(_joined(place), asked)) if asked else place.asked("(which kind?)"),
+            sentence(within(place.joined, asked)) if asked else place.asked("(which kind?)"),
             values,
         )
         branches = self._branches(union, tag, replace(place, earlier=(*place.earlier, tag.question)))
         return Tagged(place.path, tag, branches)
 
-    def _branches(self, union: Union, tag: Picked, place: _Place) -> tuple[Node, ...]:
+    def _branches(self, union: Union, tag: Picked, place: Place) -> tuple[Node, ...]:
         """The branches, aligned with the tag's values. None sees the questions of another."""
         names = [one.name for one in self.questions[-1].alternatives]
         found: list[Node] = []
@@ -273,13 +269,13 @@ class _Compiler:
             found += [self._record(branch.schema, below, {union.tag: tag})] * len(values)
         return tuple(found)
 
-    def flags(self, schema: dict[str, Any], place: _Place) -> Node | None:
+    def flags(self, schema: dict[str, Any], place: Place) -> Node | None:
         """A list of listed values: each is in it or not."""
         if schema.get("type") != "array" or not only(
             schema, "type", "items", "minItems", "maxItems", "uniqueItems"
         ):
             return None
-        values = listed(schema["items"], self.schemas, place.open) if "items" in schema else None
+        values = listed(schema["items"], self.known, place.open) if "items" in schema else None
         least = schema.get("minItems", 0)
         if not values or least > len(values):
             return None
@@ -287,18 +283,16 @@ class _Compiler:
         ids = tuple(f"{place.id}~has={name}" for name in names)
         for id, name, (_, about) in zip(ids, names, values, strict=True):
             meaning = f'"{name}" ({about.rstrip(".")})' if about else f'"{name}"'
-            self._ask(place, id, "noul", place.asked(f"(does {meaning} belong to it?)"), _NOUL)
+            self._ask(place, id, "noul", place.asked(f"(does {meaning} belong to it?)"), NOUL)
         most = int(min(schema.get("maxItems", len(values)), len(values)))
         return Flags(place.path, ids, tuple(names), tuple(value for value, _ in values), int(least), most)
 
-    def loop(self, schema: dict[str, Any], place: _Place) -> Node | None:
+    def loop(self, schema: dict[str, Any], place: Place) -> Node | None:
         """A list of few objects: how many, then each."""
         if schema.get("type") != "array" or not only(schema, "type", "items", "minItems", "maxItems"):
             return None
         least, most = int(schema.get("minItems", 0)), schema.get("maxItems")
-        if most == 0:
-            return Fixed(place.path, [])
-        items = unfold(schema.get("items"), self.schemas, place.open)
+        items = unfold(schema.get("items"), self.known, place.open)
         if most is None or most > MAX_LOOP or not self._is_composed(items):
             return None
         counts = list(range(least, int(most) + 1))
@@ -309,7 +303,7 @@ class _Compiler:
             place = replace(place, earlier=(*place.earlier, count.question))
         return Loop(place.path, count, self._items([schema["items"]] * int(most), place, count))
 
-    def tuple_of(self, schema: dict[str, Any], place: _Place) -> Node | None:
+    def tuple_of(self, schema: dict[str, Any], place: Place) -> Node | None:
         """A list of so many items, each of its own kind."""
         if schema.get("type") != "array" or not only(
             schema, "type", "prefixItems", "items", "minItems", "maxItems"
@@ -321,7 +315,7 @@ class _Compiler:
             return None
         return Loop(place.path, None, self._items(items, place, None))
 
-    def _items(self, items: list[Any], place: _Place, count: Picked | None) -> tuple[Node, ...]:
+    def _items(self, items: list[Any], place: Place, count: Picked | None) -> tuple[Node, ...]:
         """The items of a list, each of which sees those before it."""
         found: list[Node] = []
         start = len(self.questions)
@@ -344,19 +338,19 @@ class _Compiler:
             found.append(self.node(item, below))
         return tuple(found)
 
-    def record(self, schema: dict[str, Any], place: _Place) -> Node | None:
+    def record(self, schema: dict[str, Any], place: Place) -> Node | None:
         """An object whose fields are declared."""
         return self._record(schema, place, {}) if is_record(schema) else None
 
-    def _record(self, schema: dict[str, Any], place: _Place, known: Mapping[str, Node]) -> Node:
+    def _record(self, schema: dict[str, Any], place: Place, known: Mapping[str, Node]) -> Node:
         """An object's fields, in their order; those `known` are there already."""
         start = len(self.questions)
-        context = _joined(place) if place.path else ""
+        context = place.joined if place.path else ""
         found: list[tuple[str, Node]] = []
         for name, one in schema["properties"].items():
             if name in known:
                 found.append((name, known[name]))
-            elif one is not False:
+            elif not self.known.is_dead(one):
                 label = label_of(one, name)
                 alone = is_alone(one)
                 below = replace(
@@ -379,19 +373,19 @@ class _Compiler:
         """Whether items are objects that are asked field by field."""
         if items.recursive or not isinstance(items.schema, dict) or marked(items.schema, "span") is True:
             return False
-        return is_record(items.schema) or tagged(items.schema, self.schemas, items.open) is not None
+        return is_record(items.schema) or tagged(items.schema, self.known, items.open) is not None
 
-    def _earlier(self, place: _Place, start: int) -> tuple[str, ...]:
+    def _earlier(self, place: Place, start: int) -> tuple[str, ...]:
         """What a part depends on: what the whole does, and its parts before."""
         return (*place.earlier, *(question.id for question in self.questions[start:]))
 
-    def _pick(self, place: _Place, id: str, type: str, asked: str, values: list[Value]) -> Picked:
-        self._ask(place, id, type, asked, _ALTERNATIVES[type](values))
+    def _pick(self, place: Place, id: str, type: str, asked: str, values: list[Value]) -> Picked:
+        self._ask(place, id, type, asked, ALTERNATIVES[type](values))
         return Picked(place.path, id, type, tuple(value for value, _ in values))
 
     def _ask(
         self,
-        place: _Place,
+        place: Place,
         id: str,
         type: Any,
         instructions: str,
@@ -438,51 +432,8 @@ def _length(*parts: Any) -> int:
     )
 
 
-def _joined(place: _Place) -> str:
-    """What the parts of a field are told to be parts of."""
-    return within(place.context, place.text.rstrip(".:?!"))
-
-
-def _values_of(schema: dict[str, Any], schemas: Schemas, place: _Place) -> list[Value] | None:
-    """The values that a field may have, where they are few enough to ask among."""
-    if schema.get("type") in ("null", ["null"]) and only(schema, "type"):
-        return [(None, "")]
-    if "const" in schema and isinstance(schema["const"], dict | list):
-        return [(schema["const"], "")]
-    if schema.get("type") == "boolean" and not schema.keys() & {"const", "enum"}:
-        return listed({**schema, "enum": [True, False]}, schemas, place.open)
-    found = listed(schema, schemas, place.open)
-    if found is None:
-        numbers = integers(schema, schemas)
-        found = None if numbers is None else [(number, "") for number in numbers]
-    return found
-
-
-def _type_of(schema: dict[str, Any]) -> str:
-    """The question type of a field with few values."""
-    if schema.keys() & {"const", "enum", "anyOf", "oneOf"}:
-        return "choice"
-    return "noul" if schema.get("type") == "boolean" else "score"
-
-
-def _options(values: list[Value]) -> tuple[Alternative, ...]:
-    names = names_of([value for value, _ in values])
-    return tuple(Alternative(name, about or None) for name, (_, about) in zip(names, values, strict=True))
-
-
-def _levels(values: list[Value]) -> tuple[Alternative, ...]:
-    return tuple(Alternative(str(level), str(value), str(value)) for level, (value, _) in enumerate(values))
-
-
-_NOUL = (Alternative(YES), Alternative(NO))
-
-_ALTERNATIVES: dict[str, Callable[[list[Value]], tuple[Alternative, ...]]] = {
-    "noul": lambda _: _NOUL,
-    "choice": _options,
-    "score": _levels,
-}
-
-_ROWS: tuple[Callable[[_Compiler, dict[str, Any], _Place], Node | None], ...] = (
+_ROWS: tuple[Callable[[_Compiler, dict[str, Any], Place], Node | None], ...] = (
+    _Compiler.empty,
     _Compiler.span,
     _Compiler.picked,
     _Compiler.maybe,

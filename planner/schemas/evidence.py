@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,20 +78,28 @@ def picked_evidence(node: Picked, reading: Reading, traces: Traces) -> Evidence:
     return found | traces.served(node.question, reading.draws)
 
 
-def flags_evidence(questions: Mapping[str, str], readings: Mapping[str, Reading], traces: Traces) -> Evidence:
+def flags_evidence(
+    questions: Mapping[str, str], readings: Mapping[str, Reading], taken: Collection[str], traces: Traces
+) -> Evidence:
     """Of a list of listed values: how likely each is in it. `questions` and `readings` go by the values'
-    names.
+    names, `taken` are those of the values given.
+
+    `confidence` is that of the weakest of what was given, and `mended` where the bounds of the list asked
+    for another list than the likeliest.
     """
     served = [traces.served(questions[name], reading.draws) for name, reading in readings.items()]
-    return {
+    found: Evidence = {
         "kind": "read",
         "type": "noul",
         "questions": dict(questions),
         "probabilities": {name: rounded(reading.probabilities[0]) for name, reading in readings.items()},
-        "confidence": rounded(min(max(reading.probabilities) for reading in readings.values())),
-        **served[-1],
-        "tokens": sum(one["tokens"] for one in served),
+        "confidence": rounded(
+            min(reading.probabilities[0 if name in taken else 1] for name, reading in readings.items())
+        ),
     }
+    if any((reading.best == 0) != (name in taken) for name, reading in readings.items()):
+        found["mended"] = True
+    return found | {**served[-1], "tokens": sum(one["tokens"] for one in served)}
 
 
 def span_evidence(id: str, reading: SpanReading, traces: Traces, *, many: bool) -> Evidence:

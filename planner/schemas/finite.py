@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from planner.schemas.keywords import Pointer, Schemas
+from planner.schemas.keywords import ANNOTATIONS, Pointer, Schemas
 
 Needed = Callable[[dict[str, Any]], Collection[str]]
 """Which properties an object of this schema must have."""
@@ -34,7 +34,7 @@ def hopeless(schemas: Schemas, needed: Needed, kinds: Kinds) -> set[Pointer]:
         place = waiting.pop()
         queued.discard(place)
         node = schemas.nodes[place]
-        if place in hopeful or node is False:
+        if place in hopeful or _is_never(node):
             continue
         if all(
             any(need in hopeful for need in needs) for needs in _needs(schemas, place, node, needed, kinds)
@@ -48,6 +48,14 @@ def hopeless(schemas: Schemas, needed: Needed, kinds: Kinds) -> set[Pointer]:
             waiting += again
             queued.update(again)
     return schemas.nodes.keys() - hopeful
+
+
+def _is_never(node: Any) -> bool:
+    """Whether a schema says in so many words that no value fits it."""
+    if not isinstance(node, dict) or "not" not in node:
+        return node is False
+    denied = node["not"]
+    return denied is True or (isinstance(denied, dict) and denied.keys() <= ANNOTATIONS)
 
 
 def _needs(schemas: Schemas, place: Pointer, node: Any, needed: Needed, kinds: Kinds) -> list[list[Pointer]]:

@@ -118,7 +118,8 @@ def parts_of(node: Node) -> tuple[Node, ...]:
     if isinstance(node, Maybe):
         return (node.node,)
     if isinstance(node, Tagged):
-        return (node.tag, *dict.fromkeys(node.branches))
+        # By identity: a node may hold a value that has no hash.
+        return (node.tag, *{id(branch): branch for branch in node.branches}.values())
     if isinstance(node, Loop):
         return (*((node.count,) if node.count else ()), *node.items)
     return ()

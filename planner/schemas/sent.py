@@ -25,8 +25,9 @@ MAX_DEPTH = 48
 MAX_SCHEMAS = 5_000
 """Most schemas that are written out before merging is given up."""
 
-_BOUNDS = range(-(2**53), 2**53 + 1)
-"""Whole numbers that a grammar may be bounded by, within what every engine reads."""
+_LONGEST = 2**63 - 1024
+"""The largest whole number of a grammar: without a bound a small model writes digits until it is cut. It is
+a double too, so every engine reads it as it is."""
 
 _TINIEST, _LARGEST = 1e-6, 1e12
 """Sizes of other numbers that it may be bounded by: llguidance writes such bounds out as digits."""
@@ -90,6 +91,8 @@ class _Writer:
         self._depth = 0
         endless = hopeless(schemas, _written_of, _types_of)
         self._endless = {id(schemas.nodes[place]) for place in endless if schemas.nodes[place] is not False}
+        dead = hopeless(schemas, lambda node: node.get("required", ()), told_types)
+        self._dead = {id(schemas.nodes[place]) for place in dead if schemas.nodes[place] is not False}
         self._tags = list(_tags_of(schemas))
         self._names: dict[Pointer, str] = {}
         self._open: list[Pointer] = []
@@ -111,7 +114,7 @@ class _Writer:
 
     def _schema(self, schema: Any) -> dict[str, Any]:
         """The grammar of a schema. Raises Nothing when no value is allowed."""
-        if schema is False:
+        if schema is False or id(schema) in self._dead:
             raise Nothing
         if schema is True:
             return ANY
@@ -333,10 +336,10 @@ def _integer(schema: Merged) -> dict[str, Any]:
     highs += [math.ceil(schema["exclusiveMaximum"]) - 1] if "exclusiveMaximum" in schema else []
     if lows and highs and max(lows) > min(highs):
         raise Nothing
-    bounds = {"minimum": max(lows, default=None), "maximum": min(highs, default=None)}
-    return {"type": "integer"} | {
-        key: one for key, one in bounds.items() if one is not None and one in _BOUNDS
-    }
+    low, high = max(lows, default=-_LONGEST), min(highs, default=_LONGEST)
+    low, high = max(low, -_LONGEST), min(high, _LONGEST)
+    # What lies beyond can be written all the same: 1e30 is a whole number.
+    return {"type": "integer"} | ({"minimum": low, "maximum": high} if low <= high else {})
 
 
 def _number(schema: Merged) -> dict[str, Any]:

@@ -44,13 +44,13 @@ MOST_PAIRS = 100_000
 _KEPT = 256
 """Compiled schemas that are kept; the least recently used goes first."""
 
-_INTEGERS = range(-(2**63), 2**64)
-"""Whole numbers that orjson reads and writes as they are."""
-
+INTEGERS = range(-(2**63), 2**64)
+"""Whole numbers that orjson reads and writes as they are: everything that reads JSON agrees on them."""
 
 _TELLING = frozenset({"const", "enum", "type"})
 """Keywords whose fault says that a value was meant for another branch."""
 
+_NOT_JSON = "this has a whole number of more than 64 bits, or half of a surrogate pair"
 _NOT_VALID = "this value is not valid against the schema"
 
 _Pair = tuple[int, int]
@@ -96,8 +96,6 @@ def read_value(text: str, schema: Any) -> Any:
         return Fault("", _cut(f"this is not JSON: {error}"))
     if is_too_deep(value, content):
         return Fault("", f"this JSON nests deeper than {MAX_DEPTH} levels")
-    if not _is_exact(value):
-        return Fault("", "this JSON has a whole number of more than 64 bits")
     return next(iter(validate(value, schema)), value)
 
 
@@ -105,20 +103,7 @@ def validate(value: Any, schema: Any) -> list[Fault]:
     """What is wrong with a JSON value against a checked schema: nothing, or up to MAX_FAULTS, by their
     paths.
     """
-    checker = _checker(orjson.dumps(schema))
-    effort, once = checker.effort(value)
-    if effort > MOST_EFFORT:
-        return [Fault("", "this value matches the schema in too many ways to be checked")]
-    if checker.validator.is_valid(value):
-        return []
-    content = orjson.dumps(value)
-    if effort > max(MOST_TOLD, 4 * once) or is_too_deep(value, content, MOST_TOLD_DEPTH):
-        return [Fault("", _NOT_VALID)]
-    errors = islice(checker.validator.iter_errors(value), 4 * MAX_FAULTS)
-    faults: dict[str, Fault] = {}
-    for fault in sorted(map(_fault, errors), key=lambda one: one.path):
-        faults.setdefault(fault.path, fault)
-    return list(faults.values())[:MAX_FAULTS] or [Fault("", _NOT_VALID)]
+    return checker_of(schema).faults(value)
 
 
 def is_valid(value: Any, schema: Any) -> bool:
@@ -126,12 +111,36 @@ def is_valid(value: Any, schema: Any) -> bool:
     return not validate(value, schema)
 
 
+def checker_of(schema: Any) -> Checker:
+    """A checked schema, compiled: for one that many values are held against."""
+    return _checker(orjson.dumps(schema))
+
+
 @dataclass(frozen=True, eq=False)
-class _Checker:
+class Checker:
     """A compiled schema."""
 
     validator: jsonschema_rs.Draft202012Validator
     schemas: Schemas
+
+    def faults(self, value: Any) -> list[Fault]:
+        """As `validate`."""
+        try:
+            content = orjson.dumps(value)
+        except TypeError:
+            return [Fault("", _NOT_JSON)]
+        effort, once = self.effort(value)
+        if effort > MOST_EFFORT:
+            return [Fault("", "this value matches the schema in too many ways to be checked")]
+        if self.validator.is_valid(value):
+            return []
+        if effort > max(MOST_TOLD, 4 * once) or is_too_deep(value, content, MOST_TOLD_DEPTH):
+            return [Fault("", _NOT_VALID)]
+        errors = islice(self.validator.iter_errors(value), 4 * MAX_FAULTS)
+        faults: dict[str, Fault] = {}
+        for fault in sorted(map(_fault, errors), key=lambda one: one.path):
+            faults.setdefault(fault.path, fault)
+        return list(faults.values())[:MAX_FAULTS] or [Fault("", _NOT_VALID)]
 
     def effort(self, value: Any) -> tuple[int, int]:
         """How many pairs of a schema and a value a check visits at most, and how many if it came to
@@ -196,9 +205,9 @@ class _Checker:
 
 
 @lru_cache(maxsize=_KEPT)
-def _checker(schema: bytes) -> _Checker:
+def _checker(schema: bytes) -> Checker:
     decoded = orjson.loads(schema)
-    return _Checker(validator_of(decoded), Schemas.of(decoded))
+    return Checker(validator_of(decoded), Schemas.of(decoded))
 
 
 class _Repeated(ValueError):
@@ -216,18 +225,6 @@ def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise _Repeated(key)
         found[key] = value
     return found
-
-
-def _is_exact(value: Any) -> bool:
-    """Whether all whole numbers in a value are such that everything that reads JSON agrees on them."""
-    waiting = [value]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict | list):
-            waiting += node.values() if isinstance(node, dict) else node
-        elif isinstance(node, int) and node not in _INTEGERS:
-            return False
-    return True
 
 
 def _fault(error: jsonschema_rs.ValidationError) -> Fault:

@@ -12,6 +12,7 @@ import pytest
 from client import (
     ApiError,
     AsyncCanvass,
+    BadKey,
     BadRequest,
     BadUrl,
     Canceled,
@@ -33,7 +34,8 @@ from client import (
     Unauthorized,
     Unreachable,
 )
-from client.errors import BadKey, ClientError
+from client.errors import BadKey as CommandsBadKey
+from client.errors import ClientError
 from tests.client.recorded import (
     ANSWERED,
     BODY,
@@ -114,6 +116,9 @@ def test_messages_are_the_state(serve: Serve) -> None:
             canvass.decide(Ticket)
         with pytest.raises(TypeError, match="one of the two"):
             canvass.decide(Ticket, "It burns.", messages=messages)
+        with pytest.raises(ValueError, match="at least one"):
+            canvass.decide(Ticket, messages=[])
+    assert len(server.asked) == 1
 
 
 def test_a_state_may_hold_models_and_what_is_no_json_is_refused(serve: Serve) -> None:
@@ -140,8 +145,10 @@ def test_url_and_key_come_from_the_environment(serve: Serve, monkeypatch: pytest
 def test_a_url_and_a_key_that_cannot_be_are_refused() -> None:
     with pytest.raises(BadUrl):
         Canvass("localhost:8011")
-    with pytest.raises(BadKey):
+    with pytest.raises(BadKey) as told:
         Canvass(api_key="two words")
+    assert isinstance(told.value, CommandsBadKey)
+    assert isinstance(told.value, CanvassError)
 
 
 def test_a_decision_that_takes_longer_is_polled(serve: Serve) -> None:
@@ -225,6 +232,12 @@ def told(status: int, error_type: str) -> Reply:
             "invalid_request",
             "a.0",
         ),
+        (
+            Reply(422, {"detail": "a: d", "code": "x", "errors": [{"pointer": "", "code": "y"}]}),
+            BadRequest,
+            "y",
+            "",
+        ),
         (Reply(500, b"oops"), ServerFault, "no_message", ""),
         (Reply(200, b"[]", ID_HEADER), ServerFault, "no_json", ""),
         (Reply(200, {"answers": {}}, ID_HEADER), ServerFault, "no_value", ""),
@@ -239,6 +252,19 @@ def test_each_refusal_has_its_type(
     assert (told.value.code, told.value.path) == (code, path)
     assert isinstance(told.value, CanvassError)
     assert len(server.asked) == 1
+
+
+def test_a_problem_document_is_told_once_and_by_the_name_of_its_rule(serve: Serve) -> None:
+    errors = [
+        {"pointer": "/schema/properties/a~1b", "detail": "no such type", "code": "schema_type"},
+        {"pointer": "/state", "detail": "missing", "code": "missing"},
+    ]
+    detail = "schema.properties.a/b: no such type"
+    server = serve(Reply(422, {"detail": detail, "code": "invalid_request", "errors": errors}))
+    with Canvass(server.url) as canvass, pytest.raises(BadRequest) as told:
+        canvass.compile(Ticket)
+    assert str(told.value) == "422 schema_type: schema.properties.a/b: no such type (and 1 more)"
+    assert (told.value.path, told.value.code) == ("schema.properties.a/b", "schema_type")
 
 
 FAULT = {"code": "no_engine", "message": "no engine could take a read"}
@@ -328,6 +354,26 @@ def test_checks_that_could_not_be_recorded_are_an_error_with_the_decision(serve:
         decide(server, audit=True, checks={"stars": lambda ticket: True})
     assert told.value.decision.value.stars == 4
     assert isinstance(told.value.__cause__, NotFound)
+
+
+def test_checks_are_recorded_by_their_whole_names_and_what_is_no_name_is_refused_first(
+    serve: Serve,
+) -> None:
+    server = serve(ANSWERED, Reply(201, {"checks": []}))
+    longest = {"n" * 199 + end: lambda ticket: True for end in "ab"}
+    decide(server, audit=True, checks=longest)
+    assert [one["name"] for one in server.asked[1].body["checks"]] == list(longest)
+    too_long = {"n" * 200 + end: lambda ticket: True for end in "ab"}
+    with Canvass(server.url) as canvass:
+        for call in (
+            lambda: canvass.decide(Ticket, "It burns.", checks=too_long),
+            lambda: canvass.submit(Ticket, "It burns.", checks=too_long),
+            lambda: canvass.wait(ID, Ticket, checks=too_long),
+            lambda: canvass.map(Ticket, ["It burns."], checks=too_long),
+        ):
+            with pytest.raises(ValueError, match="1 to 200 characters, and this one 201"):
+                call()
+    assert len(server.asked) == 2, "nothing was asked"
 
 
 def test_a_decision_can_be_submitted_looked_at_and_waited_for(serve: Serve) -> None:

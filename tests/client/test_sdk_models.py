@@ -173,6 +173,10 @@ def test_evidence_has_none_where_something_does_not_apply() -> None:
     urgent = evidence["/urgent"]
     assert (urgent.kind, urgent.confidence, urgent.start, urgent.tokens) == ("read", 0.9, None, None)
     assert urgent.distribution == {"true": 0.9, "false": 0.1}
+    cut = EvidenceMap({"/text": {"kind": "generated", "attempts": 2, "finish_reason": "length"}})["/text"]
+    assert (cut.attempts, cut.finish_reason, cut.reason) == (2, "length", None)
+    left_out = EvidenceMap({"/text": {"kind": "skipped", "reason": "urgent is no"}})["/text"]
+    assert (left_out.reason, left_out.finish_reason) == ("urgent is no", None)
     assert "/calm" not in evidence
     with pytest.raises(KeyError, match="/urgent"):
         evidence["/calm"]
@@ -205,6 +209,17 @@ def test_functions_of_one_name_are_each_a_check() -> None:
         ("<lambda> 2", False),
         ("is_small", True),
     ]
+
+
+@pytest.mark.parametrize("name", ["", "n" * 201])
+def test_a_check_whose_name_no_audit_takes_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="1 to 200 characters"):
+        run_checks({name: is_small}, 7)
+
+
+def test_checks_that_can_be_gone_through_only_once_are_refused() -> None:
+    with pytest.raises(TypeError, match="not generator"):
+        run_checks((check for check in [is_small]), 7)  # type: ignore[arg-type]
 
 
 def is_small(value: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from client import Canvass
+from client import Canvass, DecisionFailed
 from client.stack import Stack
 from examples.discount_agent.__main__ import main
 from examples.discount_agent.agent import NoOffer, Reply, answer
@@ -18,7 +18,7 @@ from examples.discount_agent.models import OrderQuestion, PriceRequest
 from examples.discount_agent.runs import Run
 from examples.discount_agent.seed import seed
 from examples.discount_agent.stores import Stores, UnknownCustomer
-from tests.client.recorded import ID_HEADER, Asked, serving
+from tests.client.recorded import ID_HEADER, Asked, job, serving
 from tests.client.recorded import Reply as Said
 
 ROUTE, PLAN, DISCOUNT, CREDIT = "(which kind?)", "Which plan", "The discount in percent", "The credit for"
@@ -167,6 +167,45 @@ def test_the_command_fails_for_an_unknown_customer(
     monkeypatch.setenv("CANVASS_URL", shop.url)
     assert main(["Make it cheaper.", "--user", "99", "--folder", str(tmp_path)]) == 1
     assert capsys.readouterr().err == "There is no customer 99.\n"
+
+
+def test_the_command_says_in_a_sentence_that_a_url_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CANVASS_URL", "foo")
+    assert main(["Make it cheaper.", "--user", "17", "--folder", str(tmp_path)]) == 1
+    printed = capsys.readouterr()
+    assert printed.err.startswith("'foo' is no URL.")
+    assert printed.out == "", "nothing began, so nothing is kept"
+
+
+AUDIT = b'{"type": "decision", "status": "expired"}\n{"type": "read", "questions": ["/request/kind"]}\n'
+
+
+@pytest.mark.parametrize(("status", "error"), [("expired", "Expired"), ("failed", "DecisionFailed")])
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_decision_that_ended_without_a_value_has_its_audit_in_the_run(
+    run: Run, tmp_path: Path, status: str, error: str, kept: bool
+) -> None:
+    def late(asked: Asked) -> Said:
+        if asked.path.endswith("/audit"):
+            gone = {"detail": "never read", "code": "not_audited"}
+            return Said(200, AUDIT) if kept else Said(404, gone)
+        if asked.method == "GET":
+            return Said(200, job(status, error={"code": status, "message": "late"}))
+        return Said(202, job("running"), ID_HEADER)
+
+    seed(tmp_path, datetime.now(UTC).date())
+    with (
+        serving(late) as server,
+        Stores(tmp_path) as stores,
+        Canvass(server.url) as canvass,
+        pytest.raises(DecisionFailed, match="late"),
+    ):
+        answer(canvass, stores, run, "Make it cheaper.", 17)
+    told = [line["type"] for line in run.lines() if line["phase"] == "route"]
+    assert told == (["decision", "read"] if kept else ["no audit"])
+    assert run.lines()[-1]["error"] == error
 
 
 @pytest.mark.parametrize(("discount", "credit"), [(90, 0), (20, 0), (7, 0), (15, 36), (-5, 0)])

@@ -19,7 +19,7 @@ from client.stack import Stack
 from tests.line.conftest import ask_at
 from tests.line.job_support import ASYNC, cancel, job, submit, until, until_status
 from workers.settings import Settings
-from workers.store.audits import Audits
+from workers.store.audits import MOST_CHECKS, Audits
 from workers.store.store import Store
 
 ADMIN = {"authorization": "Bearer an admin key for the tests"}
@@ -255,6 +255,8 @@ def test_checks_stand_beside_the_reads_and_one_of_a_name_takes_anothers_place(st
         {"checks": []},
         {"checks": [{"name": "", "passed": True}]},
         {"checks": [{"name": "a"}]},
+        {"checks": [{"name": "a", "passed": "yes"}]},
+        {"checks": [{"name": "a", "passed": 1}]},
         {"checks": [{"name": "a", "passed": True, "more": 1}]},
         {"checks": [{"name": "a" * 201, "passed": True}]},
         {"checks": [{"name": "a", "passed": True, "message": "x" * 2001}]},
@@ -266,6 +268,23 @@ def test_checks_that_are_none_are_refused(stack: Stack, body: Any) -> None:
     response = httpx2.post(f"{stack.url}/v1/jobs/{id}/audit", json=body)
     assert code(response) == (422, "invalid_request")
     assert len(lines(stack, id)) == 2
+
+
+def test_an_audit_has_so_many_checks_and_no_more(stack: Stack) -> None:
+    id = audited(stack)
+    for first in range(0, MOST_CHECKS - 10, 90):
+        some = [{"name": f"c{number}", "passed": True} for number in range(first, first + 90)]
+        assert check(stack, id, *some).status_code == 201
+    kept = lines(stack, id)
+    assert len(kept) == 2 + MOST_CHECKS - 10
+    eleven = [{"name": f"new {number}", "passed": True} for number in range(11)]
+    assert code(check(stack, id, *eleven)) == (422, "too_many_checks")
+    assert lines(stack, id) == kept, "none of them was kept"
+    again = {"name": "c0", "passed": False}
+    assert check(stack, id, again, *eleven[:10]).status_code == 201
+    assert code(check(stack, id, eleven[10])) == (422, "too_many_checks")
+    assert check(stack, id, again).status_code == 201
+    assert len(lines(stack, id)) == 2 + MOST_CHECKS
 
 
 def test_half_of_a_surrogate_pair_in_a_check_is_refused(stack: Stack) -> None:

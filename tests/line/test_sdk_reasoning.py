@@ -132,7 +132,7 @@ def check_order(decision: Decision[Order]) -> None:
     assert of("discount").distribution == {"yes": 0.2, "no": 0.8}
     assert of("happy").expectation == pytest.approx(3.75)
     assert of("about").distribution == {"paint": 0.6, "wood": 0.3}
-    assert (of("reply").kind, of("reply").attempts) == ("generated", 1)
+    assert (of("reply").kind, of("reply").attempts, of("reply").finish_reason) == ("generated", 1, "stop")
     assert of("version").kind == "fixed"
     assert {of(name).model for name in ("urgent", "number", "reply")} == {"script"}
 
@@ -228,8 +228,10 @@ def test_a_model_that_the_server_cannot_compile_is_refused_with_a_path(canvass: 
     with pytest.raises(BadRequest, match="max_tokens") as told:
         canvass.decide(Impossible, TEXT)
     assert told.value.path.startswith("schema")
-    with pytest.raises(BadRequest, match="max_tokens"):
+    with pytest.raises(BadRequest, match="max_tokens") as compiled:
         canvass.compile(Impossible)
+    assert (compiled.value.code, compiled.value.path) == (told.value.code, told.value.path)
+    assert str(compiled.value) == str(told.value)
 
 
 def test_a_wrong_key_is_told_as_one(shop: Stack, key: str) -> None:
@@ -364,6 +366,9 @@ class Ticket(BaseModel):
 
 class Bad(BaseModel):
     short: str = Field(json_schema_extra={"x-canvass": {"max_tokens": 0}})
+
+class Empty(BaseModel):
+    pass
 """
 
 
@@ -375,7 +380,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def explained(stack: Stack, key: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "client", "explain", *arguments, "--url", stack.url]
+    command = [sys.executable, "-m", "client", "explain", "--url", stack.url, *arguments]
     env = {**os.environ, "CANVASS_KEY": key}
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60)
 
@@ -415,3 +420,18 @@ def test_the_command_says_in_a_sentence_what_it_cannot_explain(
     assert told.returncode == 1
     assert said in told.stderr
     assert "Traceback" not in told.stderr
+
+
+def test_the_command_says_what_is_wrong_with_a_schema_once(shop: Stack, key: str, folder: Path) -> None:
+    told = explained(shop, key, folder, "tickets:Empty")
+    assert told.returncode == 1
+    assert told.stderr.startswith("422 schema_closed: schema: ")
+    assert told.stderr.count("schema: ") == 1
+
+
+def test_the_command_tells_of_its_own_option_where_no_server_answers(shop: Stack, folder: Path) -> None:
+    told = explained(shop, "", folder, "tickets:Ticket", "--url", "http://127.0.0.1:9")
+    assert told.returncode == 1
+    assert "Cannot reach Canvass" in told.stderr
+    assert "--url" in told.stderr
+    assert "base_url" not in told.stderr

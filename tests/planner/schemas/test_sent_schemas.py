@@ -34,6 +34,7 @@ KEPT = {
     "$ref",
     "$defs",
 }
+LONGEST = 2**63 - 1024
 NOT_HELD = {
     "look-ahead",
     "a pattern that backtracks",
@@ -128,7 +129,10 @@ def test_one_of_becomes_any_of() -> None:
 def test_what_stands_beside_a_union_goes_into_each_branch() -> None:
     schema = {"anyOf": [{"maximum": 3}, {"minimum": 9}], "type": "integer", "minimum": 1}
     assert sent_schema(schema) == {
-        "anyOf": [{"type": "integer", "minimum": 1, "maximum": 3}, {"type": "integer", "minimum": 9}]
+        "anyOf": [
+            {"type": "integer", "minimum": 1, "maximum": 3},
+            {"type": "integer", "minimum": 9, "maximum": LONGEST},
+        ]
     }
 
 
@@ -169,8 +173,34 @@ def test_annotations_are_dropped_and_names_are_not() -> None:
 
 def test_bounds_that_engines_cannot_write_out_are_left_out() -> None:
     assert sent_schema({"type": "number", "minimum": 1e300, "maximum": 1e301}) == {"type": "number"}
-    assert sent_schema({"type": "integer", "minimum": -(2**63)}) == {"type": "integer"}
+    assert sent_schema({"type": "integer", "minimum": 1e30, "maximum": 1e30}) == {"type": "integer"}
     assert sent_schema({"type": "array", "items": {"type": "null"}, "minItems": 10**9})["minItems"] == 256
+
+
+@pytest.mark.parametrize(
+    ("bounds", "low", "high"),
+    [
+        ({}, -LONGEST, LONGEST),
+        ({"minimum": 0}, 0, LONGEST),
+        ({"maximum": 2**64 - 1, "minimum": -(2**63)}, -LONGEST, LONGEST),
+        ({"exclusiveMaximum": 3}, -LONGEST, 2),
+    ],
+)
+def test_whole_numbers_have_bounds_in_any_case(bounds: dict[str, int], low: int, high: int) -> None:
+    assert sent_schema({"type": "integer", **bounds}) == {"type": "integer", "minimum": low, "maximum": high}
+    assert float(low) == low
+    assert float(high) == high
+
+
+ENDLESS = record(next={"$ref": "#/$defs/endless"})
+
+
+def test_what_no_value_fits_is_left_out() -> None:
+    schema = record(items={"type": "array", "items": {"$ref": "#/$defs/endless"}}, title={"type": "string"})
+    schema["properties"] |= {"never": {"not": {}}, "more": {"$ref": "#/$defs/endless"}}
+    sent = sent_schema({**schema, "$defs": {"endless": ENDLESS}})
+    assert sent["properties"] == {"items": {"const": []}, "title": {"type": "string"}}
+    assert "$defs" not in sent
 
 
 def test_listed_values_are_those_that_their_schema_allows() -> None:

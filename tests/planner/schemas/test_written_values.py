@@ -120,6 +120,13 @@ def test_the_faults_of_a_whole_value_are_told_once_for_each_place() -> None:
     assert [fault.path for fault in found] == ["/age", "/name"]
 
 
+@pytest.mark.parametrize("value", [10**30, -(2**63) - 1, {"a": [2**64]}, ["\ud800"], {"\ud800": 1}])
+@pytest.mark.parametrize("schema", [True, {"type": "string"}, {"type": "integer", "minimum": 1e30}])
+def test_what_json_cannot_say_is_never_valid(value: Any, schema: Any) -> None:
+    (fault,) = validate(value, schema)
+    assert "more than 64 bits" in fault.message
+
+
 @settings(deadline=None, max_examples=50)
 @given(text=st.text() | st.binary().map(lambda one: one.decode(errors="surrogateescape")))
 @pytest.mark.parametrize("name", ["anything", "a tree", "tuples", "odd keys"])
