@@ -90,7 +90,7 @@ class Dispatcher:
             # kombu raises whatever it comes upon where a channel was closed under it (an AttributeError of
             # the connection that is gone), and would raise it again: the next message makes a new one.
             log.warning("connections to the queue are made anew", reason=repr(error))
-            pools.reset()
+            pools.reset()  # type: ignore[no-untyped-call]
             self._app._pool = self._app.amqp._producer_pool = None
             raise
 

@@ -101,7 +101,7 @@ def test_a_job_is_canceled_between_its_stages_too(slow: Stack) -> None:
     for id in ids:
         canceled = job(slow.url, id, wait=5)
         assert canceled["status"] == "canceled"
-        assert 1 < canceled["progress"]["stage"] < 6
+        assert 1 < canceled["progress"]["stage"] <= 6
     assert reads_running(slow) == 0
 
 
@@ -122,14 +122,18 @@ def test_a_job_that_is_done_is_not_changed_by_a_cancel(slow: Stack) -> None:
     assert job(slow.url, id) == done
 
 
+def expired_jobs(stack: Stack) -> set[str]:
+    listed = httpx2.get(f"{stack.url}/v1/jobs", params={"status": "expired"}).json()["data"]
+    return {one["id"] for one in listed}
+
+
 def test_a_job_expires_in_the_queue_also_where_no_worker_runs(slow: Stack) -> None:
     with workers_stopped(slow):
         ids = [submit(slow.url, {**ONE_READ, "deadline_ms": 300}) for _ in range(3)]
         start = time.monotonic()
         assert job(slow.url, ids[0], wait=20)["status"] == "expired"
         assert [event.name for event in events(slow.url, ids[1])] == ["queued", "done"]
-        listed = httpx2.get(f"{slow.url}/v1/jobs", params={"status": "expired"}).json()["data"]
-        assert ids[2] in {one["id"] for one in listed}
+        until(lambda: ids[2] in expired_jobs(slow))
         assert time.monotonic() - start < 6
     assert job(slow.url, ids[0])["error"]["code"] == "expired"
 
