@@ -21,12 +21,12 @@ class Evidence:
     `type` and `question` are the question's type and its id among `Decision.answers`; a list that is asked
     value by value has `questions`, their ids by value. `distribution` has the probability of each value by
     name (of a list: that it is in it), `confidence` that of the given one, or of the weakest part,
-    `expectation` the expected integer of a score. `mended`: a list was made to keep to its bounds. `present` is
-    the probability that there is a value at all, of a field that may be None. `start` and `end` are a span's place in the source, in code points; `items`
-    has those of a list of spans, each with its confidence. `reason` says why a field was skipped. `attempts`
-    counts the reads or generations it took, `tokens` those that were written, `finish_reason` says why the
-    writing ended ("length": it was cut). `engine` and `model` say who read. `raw` is all that the server
-    said.
+    `expectation` the expected integer of a score. `mended`: a list was made to keep to its bounds. `present`
+    is the probability that there is a value at all, of a field that may be None. `start` and `end` are a
+    span's place in the source, in code points; `items` has those of a list of spans, each with its
+    confidence. `reason` says why a field was skipped. `attempts` counts the reads or generations it took,
+    `tokens` those that were written, `finish_reason` says why the writing ended ("length": it was cut).
+    `engine` and `model` say who read. `raw` is all that the server said.
     """
 
     kind: Kind
