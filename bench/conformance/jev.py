@@ -90,7 +90,7 @@ def section(rows: tuple[Row, ...]) -> Section:
         for level in ("MUST", "SHOULD")
     }
     intro = (
-        f"[jevcompat](https://pypi.org/project/jevcompat/) {__version__}, a suite that others wrote against "
+        f"`jevcompat` {__version__}, a suite that others wrote against "
         f"their spec {spec.SPEC_VERSION} of System One, asks an open server and one with API keys. Kept: "
         f"MUST {kept['MUST']}, SHOULD {kept['SHOULD']}."
     )
