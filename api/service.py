@@ -269,6 +269,8 @@ class Service:
 
     async def _check_writing(self, decision: Decision) -> None:
         """Raise Invalid for a decision with something to write that no engine of the pool writes."""
+        if not any(question.type == "object" for question in decision.questions):
+            return
         if not self._nobody_writes():
             return
         asked = (question for stage in make_stages(decision) for question in stage)

@@ -35,7 +35,7 @@ _TROUBLE = (ModelNotFound, UnsupportedTokenizer, ScriptError, EngineError, OSErr
 async def build_backend(options: Options, codec: Codec) -> Backend:
     """The backend that the command line names. Raises one of `_TROUBLE`."""
     if options.backend == "script":
-        return ScriptBackend(load_script(Path(options.source)), codec, options.seed)
+        return ScriptBackend(load_script(Path(options.source)), codec, options.seed, options.max_model_len)
     if options.backend == "upstream":
         from engine.backends.upstream import UpstreamBackend
 
@@ -53,7 +53,7 @@ def build_engine(options: Options, codec: Codec, backend: Backend) -> Engine:
     limits = Limits(
         vocabulary=codec.vocabulary,
         canvas=options.canvas,
-        context=options.max_model_len or backend.context,
+        context=backend.context,
         logprobs=options.max_logprobs,
         samples=options.engine_samples,
         full_width_only=options.full_width_only,

@@ -29,10 +29,7 @@ class ObjectPart(QuestionPart):
 
     def wanted(self, results: Results) -> list[Wanted]:
         """A generation, and a second one after a first that was not valid."""
-        wanted = [self._want(0)]
-        while len(wanted) < ATTEMPTS and isinstance(self._read(results, len(wanted) - 1), Fault):
-            wanted.append(self._want(len(wanted)))
-        return wanted
+        return [self._want(attempt) for attempt in range(len(self._values(results)))]
 
     def read(self, want: Wanted, results: Results) -> Generation:
         """A wanted generation, whole."""
@@ -47,14 +44,14 @@ class ObjectPart(QuestionPart):
 
     def fold(self, results: Results) -> ObjectReading:
         """What came of the question, once all its generations are there and none failed."""
-        wanted = self.wanted(results)
-        written = [one for want in wanted if isinstance(one := results[want.id], Written)]
-        found = self._read(results, len(wanted) - 1)
-        fault = found if isinstance(found, Fault) else None
+        values = self._values(results)
+        found = [results[self._want(attempt).id] for attempt in range(len(values))]
+        written = [one for one in found if isinstance(one, Written)]
+        fault = values[-1] if isinstance(values[-1], Fault) else None
         return ObjectReading(
-            value=None if fault else found,
+            value=None if fault else values[-1],
             fault=fault,
-            attempts=len(wanted),
+            attempts=len(values),
             finish=written[-1].finish,
             tokens=sum(one.tokens for one in written),
         )
@@ -67,6 +64,13 @@ class ObjectPart(QuestionPart):
         id = f"{self.stage}/o{self.number}/0/0/{attempt}"
         return Wanted(id, "object", attempt, 0, attempt, 0)
 
+    def _values(self, results: Results) -> list[object]:
+        """What each attempt came to, up to the first that is no Fault: a value, or none as yet."""
+        values: list[object] = []
+        while len(values) < ATTEMPTS and (not values or isinstance(values[-1], Fault)):
+            values.append(self._read(results, len(values)))
+        return values
+
     def _read(self, results: Results, attempt: int) -> object:
         """The value that an attempt wrote, or its Fault; None where it is not there, or failed."""
         written = results.get(self._want(attempt).id)
@@ -74,6 +78,8 @@ class ObjectPart(QuestionPart):
             return None
         if written.finish == "length":
             return Fault("", f"the answer was cut off after {written.tokens} tokens, the most it may have")
+        if not written.closed:
+            return Fault("", f"the answer did not end by itself, but by {written.finish!r}")
         return read_value(written.text, self.question.schema)
 
     def _refused(self, results: Results, attempt: int) -> tuple[str, str]:

@@ -59,9 +59,10 @@ async def get_audit(id: str, job: OwnJob, audits: TheAudits) -> Response:
     """First the decision, then a line per read or text as it came, then the caller's checks by name. It is
     kept as long as the job, and asked for with `"audit": true` in the decision.
     """
-    return Response(
-        await _lines(id, job, audits), media_type=JSON_LINES, headers={"Cache-Control": "no-store"}
-    )
+    lines = await audits.lines(id)
+    if lines is None:
+        raise _no_audit(id, job)
+    return Response(lines, media_type=JSON_LINES, headers={"Cache-Control": "no-store"})
 
 
 @router.post("", summary="Record checks in the audit", status_code=201, response_model=Checks)
@@ -69,7 +70,6 @@ async def add_checks(id: str, checks: Checks, job: OwnJob, audits: TheAudits) ->
     """Put the caller's own checks beside what was read. One of a name that is there takes its place. An audit
     has 1,000 names at most: of those that go beyond it none is recorded.
     """
-    await _lines(id, job, audits)
     at = rfc3339(time())
     lines = {
         check.name: orjson.dumps({"type": "check", "at": at, **check.model_dump()}) for check in checks.checks
@@ -79,18 +79,15 @@ async def add_checks(id: str, checks: Checks, job: OwnJob, audits: TheAudits) ->
     except TooManyChecks as error:
         raise Refusal(422, "too_many_checks", str(error)) from error
     if not kept:
-        raise Refusal(404, "not_found", f"job {id!r} is no longer kept")
+        raise _no_audit(id, job)
     return told(checks.model_dump(), status=201)
 
 
-async def _lines(id: str, job: Fields, audits: Audits) -> bytes:
-    """The audit of a job of the caller's. Raises Refusal: 404 where there is none, 409 while it runs."""
-    lines = await audits.lines(id)
-    if lines is not None:
-        return lines
+def _no_audit(id: str, job: Fields) -> Refusal:
+    """Why a job of the caller's has no audit: 409 while it runs, 404 where there is none."""
     if status_of(job) not in TERMINAL:
-        raise Refusal(409, "not_done", f"job {id!r} is not done; its audit is kept when it is")
-    raise Refusal(
+        return Refusal(409, "not_done", f"job {id!r} is not done; its audit is kept when it is")
+    return Refusal(
         404,
         "not_audited",
         f'job {id!r} has no audit: it was asked for without `"audit": true`, or never read',

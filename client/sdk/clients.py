@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel
@@ -20,7 +21,7 @@ RETRIES = 8
 H = TypeVar("H")
 
 
-class Client(Generic[H]):
+class Client(ABC, Generic[H]):
     """A client that calls by an H of httpx2: its own, unless it is given one."""
 
     def __init__(
@@ -38,8 +39,9 @@ class Client(Generic[H]):
         self._http: H = self._connected(self._server.url) if http_client is None else http_client
 
     @staticmethod
+    @abstractmethod
     def _connected(url: str) -> H:
-        raise NotImplementedError
+        """An H of the client's own, for a server's URL."""
 
 
 class Handle(Generic[M]):

@@ -54,10 +54,10 @@ class ScriptBackend:
     """One script file. Counts how often each rule with `times` was used."""
 
     slots: int | None = None
-    context = _CONTEXT
 
-    def __init__(self, script: Script, codec: Codec, seed: int) -> None:
+    def __init__(self, script: Script, codec: Codec, seed: int, context: int | None) -> None:
         self.name = script.model
+        self.context = context or _CONTEXT
         self._script = script
         self._codec = codec
         self._seed = seed

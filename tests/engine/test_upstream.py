@@ -1,5 +1,6 @@
 """The canvas dialect in front of another server: the same answers as over the model itself."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -48,3 +49,23 @@ def test_an_upstream_that_went_away_is_a_500(
     reply = behind.read(PROMPT, ANSWER)
     assert reply.status == 500
     assert "upstream" in reply.body["error"]["message"]
+
+
+def test_its_context_is_no_longer_than_the_upstreams(engine: Callable[..., Server], llama: Server) -> None:
+    behind = engine("--backend", f"upstream:{llama.url}", "--max-model-len", "999999")
+    lengths = [json.loads(server.get("/v1/models"))["data"][0]["max_model_len"] for server in (behind, llama)]
+    assert lengths[0] == lengths[1]
+
+
+def test_an_upstream_without_room_is_a_503(
+    engine: Callable[..., Server], scripted: Callable[..., Server]
+) -> None:
+    front = scripted([{"fault": "503", "text": "Maybe"}])
+    reply = engine("--backend", f"upstream:{front.url}").read(PROMPT, ANSWER)
+    assert reply.status == 503
+
+
+def test_a_stop_that_is_a_special_token_ends_a_text(upstream: Server) -> None:
+    asked = {"max_tokens": 60, "temperature": 0, "stop": ["<|im_end|>"], "skip_special_tokens": False}
+    choice = upstream.chat("Say hi", **asked).body["choices"][0]
+    assert (choice["finish_reason"], "<|im_end|>" in choice["message"]["content"]) == ("stop", False)

@@ -14,7 +14,7 @@ from planner.schemas.values import read_value
 from planner.vocabulary import Vocabulary
 from planner.waves import first_wave
 from workers.pool.engine import Capabilities, Engine
-from workers.pool.vllm import Broken, Call, EngineError, Refused, VllmClient
+from workers.pool.vllm import Broken, Call, Failed, Refused, VllmClient
 
 _QUESTION = Question("canary", "noul", "Is this a canary?", (Alternative(YES), Alternative(NO)))
 _DECISION = Decision(model="canary", state="A canary sings.", questions=(_QUESTION,))
@@ -30,6 +30,9 @@ SCHEMA = {
 _GENERATION = Generation(
     "canary", "object", (), (), 64, "", Message(("Say hello.",), ()), grammar=json.dumps(SCHEMA)
 )
+
+_CANNOT = (Refused, Broken, Failed)
+"""What an engine says of a read that it cannot do. Of one that does not answer in time nothing is known."""
 
 MOST_SAMPLES = (32, 16, 8, 4, 2)
 
@@ -83,7 +86,7 @@ class Canary:
         try:
             call = Call(engine.model.name, engine.can.least_width, timeout_s, constrained=True)
             rows = await self._client.read(engine.url, self._read, call)
-        except EngineError:
+        except _CANNOT:
             return False
         return all(math.isclose(sum(map(math.exp, slot)), 1, abs_tol=1e-3) for slot in rows.logprobs)
 
@@ -93,7 +96,7 @@ class Canary:
             try:
                 call = Call(engine.model.name, engine.can.least_width, timeout_s, samples=most)
                 await self._client.draws(engine.url, self._read, call)
-            except EngineError:
+            except _CANNOT:
                 continue
             return most
         return 0
